@@ -19,8 +19,9 @@ weights or a policy, go to a second file once rows are spilled, and are read fro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ import polars as pl
 from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
+from dpfast.aggregation.dealing import Part, Parts
 from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
 from dpfast.aggregation.holdings import Holdings
@@ -37,18 +39,14 @@ from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
-from dpfast.aggregation.unit_sums import UnitSums, sum_pairs
+from dpfast.aggregation.unit_sums import UnitSums, count_pairs, sum_pairs
+from dpfast.aggregation.unit_survey import UnitSurvey
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.grouping.bounding import choose_rows
-from dpfast.randomness import SystemRandom
 
-__all__ = ["KeptFigures", "UnitRows", "aggregate_by_unit", "sum_by_unit"]
+__all__ = ["KeptFigures", "UnitRows", "aggregate_by_unit", "sum_by_unit", "survey_by_unit"]
 
-_PARTS = 128
-_FLUSHES = 8
 _SLICE_ROWS = 1 << 17
-_ROW_BYTES = 96
-"""What a row of a part takes at most beside its values: unit, group, both sorted, and the tables of units."""
 
 
 @dataclass(frozen=True)
@@ -122,27 +120,50 @@ class KeptFigures(Private):
     measures: list[Any]
 
 
+class _Gathering(Protocol):
+    """What is made of the rows of all units, part by part: all rows of a unit come at once."""
+
+    def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
+        """Add rows that are all rows of their units."""
+
+    def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
+        """Add the rows of one unit, which may be read more than once."""
+
+
 def aggregate_by_unit(rows: UnitRows, words: Words) -> KeptFigures:
     """Bound what each unit contributes, and return what is left."""
+    return _gather(rows, lambda folder: _Tables(rows, folder), words).results()
+
+
+def survey_by_unit(rows: UnitRows) -> UnitSurvey:
+    """Return how many groups units have, and how many rows in each: all of them count."""
+    return _gather(rows, lambda folder: _Surveyed(rows), _no_words).survey
+
+
+_Gathered = TypeVar("_Gathered", bound=_Gathering)
+
+
+def _gather(rows: UnitRows, make: Callable[[str | None], _Gathered], words: Words) -> _Gathered:
+    """Return what is made of all rows, in memory or part by part; ``make`` gets the folder of what is spilled."""
     room = memory.room_for_rows()
     folder = find_folder()
-    tables = _Tables(rows)
+    made = make(None)
     try:
         # Where nothing can be spilled, memory is used as far as it goes.
         units, number, groups, values = _read_rows(rows, room if folder is not None else None)
     except _OutgrownError:
         pass
     else:
-        tables.add(units, number, groups, values, words)
-        return tables.results()
+        made.add(units, number, groups, values, words)
+        return made
     assert folder is not None
-    tables = _Tables(rows, folder)
+    made = make(folder)
     with SpillFile(folder) as file:
-        parts = _Parts(file, room)
+        parts = Parts(file, room)
         check_rows(rows.source, feed(rows.source, rows.exprs, _dealer(rows, parts), in_order=True))
         for part in parts.finish():
-            _settle(part, file, room, tables, words)
-    return tables.results()
+            _settle(part, file, room, made, words)
+    return made
 
 
 def sum_by_unit(rows: UnitRows) -> UnitSums:
@@ -183,6 +204,33 @@ class _Tables:
         if bounded.holdings is not None:
             self.hold(bounded.holdings)
         self.scatter(groups, values)
+
+    def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
+        """Bound and add the rows of one unit as they pass by.
+
+        Its groups are chosen as ever, a row standing for each; of a group of n rows the next one is kept with
+        probability (rows still wanted) / (rows still to come), by selection sampling, which gives every set of
+        ``max_rows`` of the n rows the same chance (Fan, Muller, Rezucha 1962; Knuth, volume 2, algorithm 3.4.2 S).
+        """
+        rows = self.rows
+        counts = _count_lone(read(), rows.groups)
+        held = np.flatnonzero(counts).astype(np.int32)
+        bound_contributions(
+            np.zeros(held.size, np.int32), 1, held, rows.groups, rows.max_groups, 1, words, mark_rows=True
+        )
+        chosen = held[held >= 0]
+        kept, wanted = np.zeros(rows.groups, np.int64), np.zeros(rows.groups, np.int64)
+        kept[chosen] = 1
+        wanted[chosen] = np.minimum(counts[chosen], min(rows.max_rows, 2**62))
+        self.count(kept, wanted.copy())
+        self.hold(Holdings(np.array([chosen.size]), chosen))
+        kept_rows, all_rows, all_groups = (np.array([int(one)]) for one in (wanted.sum(), counts.sum(), held.size))
+        self.lose(losses_of(all_rows, kept_rows, all_groups, rows.max_groups), words)
+        if rows.marks_rows:
+            for frame in read():
+                groups = frame["group"].to_numpy(writable=True)
+                choose_rows(groups, wanted, counts, words(max(1, groups.size)))
+                self.scatter(groups, _values_of(frame))
 
     def count(self, units: np.ndarray, rows: np.ndarray) -> None:
         """Add the units and rows kept in each group."""
@@ -231,6 +279,37 @@ class _Tables:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""
         np.copyto(block.numbers, self._groups[block.start : block.stop])
         return block.numbers.view(np.uint64)
+
+
+class _Surveyed:
+    """How much the units of all parts have."""
+
+    def __init__(self, rows: UnitRows) -> None:
+        self.rows = rows
+        self.survey = UnitSurvey()
+
+    def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
+        """Count units, all rows of which are given."""
+        self.survey.add(*count_pairs(units, number, groups, self.rows.groups))
+
+    def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
+        """Count one unit."""
+        counts = _count_lone(read(), self.rows.groups)
+        has_rows = counts[counts > 0]
+        self.survey.add(np.zeros(has_rows.size, np.int32), has_rows)
+
+
+def _count_lone(frames: Iterator[pl.DataFrame], groups: int) -> np.ndarray:
+    """Return how many rows of one unit are in each group."""
+    counts = np.zeros(groups, np.int64)
+    for frame in frames:
+        found = frame["group"].value_counts()
+        counts[found["group"].to_numpy()] += found["count"].to_numpy()
+    return counts
+
+
+def _no_words(count: int) -> np.ndarray:
+    raise AssertionError("nothing is chosen at random")
 
 
 def _read_rows(rows: UnitRows, room: int | None) -> tuple[np.ndarray, int, np.ndarray, pl.DataFrame]:
@@ -282,79 +361,7 @@ def _values_of(batch: pl.DataFrame) -> pl.DataFrame:
     return batch.select([name for name in batch.columns if name.startswith("value")])
 
 
-@dataclass
-class _Part:
-    """Rows of some units, all rows of each: where they are, and what they take."""
-
-    blocks: list[tuple[int, int]] = field(default_factory=list)
-    rows: int = 0
-    bytes: int = 0
-    #: The one unit of all rows so far, in a frame of one row; None before the first and with the second.
-    unit: Any = None
-    is_lone: bool = True
-
-    @property
-    def need(self) -> int:
-        """How much memory it takes to bound the rows at once."""
-        return _ROW_BYTES * self.rows + 2 * self.bytes
-
-    def note(self, frame: pl.DataFrame) -> None:
-        """Count rows that are added."""
-        self.rows += frame.height
-        self.bytes += int(frame.estimated_size())
-        if self.is_lone:
-            unit = frame["unit"]
-            self.unit = unit[0] if self.unit is None else self.unit
-            self.is_lone = bool((unit == self.unit).all())
-
-
-class _Parts:
-    """Rows dealt out by a hash of their unit.
-
-    The hash has a fresh seed, so that data cannot be made to crowd a part, and its last value is for ``crowding``,
-    a unit that was seen to have very many rows.
-    """
-
-    def __init__(self, file: SpillFile, room: int, crowding: Any = None) -> None:
-        self._file = file
-        self._flush_bytes = room // _FLUSHES
-        self._crowding = crowding
-        self._seed = int.from_bytes(SystemRandom().key()[:8], "little")
-        self._parts = [_Part() for _ in range(_PARTS + 1)]
-        self._waiting: list[pl.DataFrame] = []
-        self._bytes = 0
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Add rows of the columns ``unit``, ``group`` and values; written down when enough are together."""
-        if frame.height:
-            self._waiting.append(frame)
-            self._bytes += int(frame.estimated_size())
-        if self._bytes > self._flush_bytes:
-            self._flush()
-
-    def finish(self) -> list[_Part]:
-        """Return the parts that have rows; nothing can be added afterwards."""
-        self._flush()
-        parts, self._parts = self._parts, []
-        return [part for part in parts if part.rows]
-
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        frame = pl.concat(self._waiting)
-        self._waiting, self._bytes = [], 0
-        part = pl.col("unit").hash(self._seed) % _PARTS
-        if self._crowding is not None:
-            part = pl.when(pl.col("unit") == self._crowding).then(_PARTS).otherwise(part)
-        frame = frame.with_columns(part.cast(pl.UInt8).alias("part"))
-        for piece in frame.partition_by("part", maintain_order=True):
-            place = self._parts[piece["part"][0]]
-            piece = piece.drop("part")
-            place.note(piece)
-            place.blocks.append(self._file.write(piece))
-
-
-def _dealer(rows: UnitRows, parts: _Parts) -> Callable[[pl.DataFrame], None]:
+def _dealer(rows: UnitRows, parts: Parts) -> Callable[[pl.DataFrame], None]:
     """Return the function that deals out a batch's rows which have a unit and a group."""
 
     def deal(batch: pl.DataFrame) -> None:
@@ -373,56 +380,22 @@ def _physical(column: pl.Series) -> pl.Series:
     return column if isinstance(column.dtype, (pl.String, pl.Decimal)) else column.to_physical()
 
 
-def _settle(part: _Part, file: SpillFile, room: int, tables: _Tables, words: Words) -> None:
-    """Bound and add the rows of one part."""
+def _settle(part: Part, file: SpillFile, room: int, made: _Gathering, words: Words) -> None:
+    """Add the rows of one part."""
     if part.need <= room:
-        frame = pl.concat(_read_blocks(part, file))
+        frame = pl.concat(part.read(file))
         units, groups = np.empty(frame.height, np.int32), frame["group"].to_numpy(writable=True)
         numbers = UnitNumbers(whole=True)
         numbers.number(frame["unit"], units)
         numbers.finish()
-        tables.add(units, numbers.known, groups, _values_of(frame), words)
+        made.add(units, numbers.known, groups, _values_of(frame), words)
     elif part.is_lone:
-        _keep_lone(part, file, tables, words)
+        made.add_lone(partial(part.read, file), words)
     else:
         # Its most common unit in the first rows may be what crowds it.
         crowding = file.read(part.blocks[0])["unit"].mode(maintain_order=True)[0]
-        parts = _Parts(file, room, crowding)
-        for frame in _read_blocks(part, file):
+        parts = Parts(file, room, crowding)
+        for frame in part.read(file):
             parts.add(frame)
         for smaller in parts.finish():
-            _settle(smaller, file, room, tables, words)
-
-
-def _read_blocks(part: _Part, file: SpillFile) -> Iterator[pl.DataFrame]:
-    for place in part.blocks:
-        yield file.read(place)
-
-
-def _keep_lone(part: _Part, file: SpillFile, tables: _Tables, words: Words) -> None:
-    """Bound and add the rows of one unit as they pass by.
-
-    Its groups are chosen as ever, a row standing for each; of a group of n rows the next one is kept with
-    probability (rows still wanted) / (rows still to come), by selection sampling, which gives every set of
-    ``max_rows`` of the n rows the same chance (Fan, Muller, Rezucha 1962; Knuth, volume 2, algorithm 3.4.2 S).
-    """
-    rows = tables.rows
-    counts = np.zeros(rows.groups, np.int64)
-    for frame in _read_blocks(part, file):
-        found = frame["group"].value_counts()
-        counts[found["group"].to_numpy()] += found["count"].to_numpy()
-    held = np.flatnonzero(counts).astype(np.int32)
-    bound_contributions(np.zeros(held.size, np.int32), 1, held, rows.groups, rows.max_groups, 1, words, mark_rows=True)
-    chosen = held[held >= 0]
-    kept, wanted = np.zeros(rows.groups, np.int64), np.zeros(rows.groups, np.int64)
-    kept[chosen] = 1
-    wanted[chosen] = np.minimum(counts[chosen], min(rows.max_rows, 2**62))
-    tables.count(kept, wanted.copy())
-    tables.hold(Holdings(np.array([chosen.size]), chosen))
-    kept_rows, all_rows, all_groups = (np.array([int(one)]) for one in (wanted.sum(), counts.sum(), held.size))
-    tables.lose(losses_of(all_rows, kept_rows, all_groups, rows.max_groups), words)
-    if rows.marks_rows:
-        for frame in _read_blocks(part, file):
-            groups = frame["group"].to_numpy(writable=True)
-            choose_rows(groups, wanted, counts, words(max(1, groups.size)))
-            tables.scatter(groups, _values_of(frame))
+            _settle(smaller, file, room, made, words)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit
+from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit, survey_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.filtering import native_filter
@@ -121,6 +121,8 @@ class Aggregation(Private):
         Whether to tell which keys each unit holds, of keys found in the data.
     tells_losses
         Whether to tell how much units lose where they are bounded.
+    surveys_units
+        Whether to tell how many groups units have, and how many rows there, in place of all measures.
 
     """
 
@@ -133,6 +135,7 @@ class Aggregation(Private):
     coder: KeyCoder | None
     lists_groups: bool = False
     tells_losses: bool = False
+    surveys_units: bool = False
 
     @property
     def groups(self) -> int | None:
@@ -244,6 +247,9 @@ class Aggregation(Private):
         """Return the aggregates, contributions knowing the values that they count."""
         if self.grouping.by_unit:
             return self._sum_by_unit()
+        if self.surveys_units:
+            public, coder = self._numbered_keys()
+            return Aggregates(public.given, None, [], survey=survey_by_unit(self._unit_rows(public, coder)))
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
@@ -289,13 +295,18 @@ class Aggregation(Private):
         found = label_keys(grouped.select(grouped.columns[: len(self.columns)]), self.columns)
         return Aggregates(found, rows, measures)
 
-    def _run_by_unit(self, words: Words) -> Aggregates:
-        """Bound what each unit contributes, then aggregate what is left."""
+    def _numbered_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
+        """Return the keys that rows may have, public or found, and their coder."""
         public, coder = self.public, self.coder
         if public is None:
             public, coder = self._find_keys()
         if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
+        return public, coder
+
+    def _run_by_unit(self, words: Words) -> Aggregates:
+        """Bound what each unit contributes, then aggregate what is left."""
+        public, coder = self._numbered_keys()
         found = aggregate_by_unit(self._unit_rows(public, coder), words)
         units = found.kept.units
         if self.public is not None:

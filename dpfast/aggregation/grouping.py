@@ -18,6 +18,7 @@ from dpfast.aggregation.losses import LossCounts
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.sources import missing_column, refuse_pattern
 from dpfast.aggregation.unit_sums import UnitSums
+from dpfast.aggregation.unit_survey import UnitSurvey
 from dpfast.aggregation.units import express_unit
 from dpfast.columns.tables import rows_alone
 from dpfast.errors import ColumnError
@@ -102,6 +103,8 @@ class Aggregates(Private):
         What each unit adds, where `Grouping.by_unit` asks for it: then there are no measures.
     losses
         How many units lose how much where they are bounded; None unless `Aggregation.tells_losses`.
+    survey
+        What units have before they are bounded; None unless `Aggregation.surveys_units`: then there are no measures.
 
     """
 
@@ -111,6 +114,7 @@ class Aggregates(Private):
     holdings: KeptGroups | tuple[()] = ()
     by_unit: UnitSums | None = None
     losses: LossCounts | None = None
+    survey: UnitSurvey | None = None
 
     def __repr__(self) -> str:
         return f"Aggregates({len(self.measures)} measures, private)"

@@ -16,7 +16,7 @@ from dpfast.aggregation.scatter import Scatter
 from dpfast.kernels.grouping.bounding import count_unit_rows, sort_by_unit
 from dpfast.kernels.grouping.pairing import number_pairs
 
-__all__ = ["UnitSums", "sum_pairs"]
+__all__ = ["UnitSums", "count_pairs", "sum_pairs"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,3 +84,23 @@ def sum_pairs(
         figures = [np.asarray(table)[:found] for table in scatter.tables()]
     pair_units, pair_groups = pair_units[:found], pair_groups[:found]
     return UnitSums(pair_units, pair_groups, figures, int(pair_units.max(initial=-1)) + 1)
+
+
+def count_pairs(
+    units: NDArray[np.int32], number: int, groups: NDArray[np.int32], keys: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the unit of every pair, unit by unit, and how many rows it has; parameters as of `sum_pairs`."""
+    starts = np.zeros(number + 1, np.int64)
+    count_unit_rows(units, groups, starts)
+    np.cumsum(starts, out=starts)
+    kept = int(starts[-1])
+    sorted_groups = np.empty(kept, np.int32)
+    sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, None)
+    last_unit, last_pair = np.full(keys, -1, np.int32), np.empty(keys, np.int64)
+    pair_units, rows = np.empty(kept, np.int32), np.empty(kept, np.int64)
+    # The groups stand for the rows: which pair a row belongs to is not wanted, only room to write it.
+    found = number_pairs(
+        starts, sorted_groups, sorted_groups, last_unit, last_pair, np.empty(keys, np.int64), pair_units,
+        np.empty(kept, np.int32), rows,
+    )  # fmt: skip
+    return pair_units[:found], rows[:found]

@@ -150,7 +150,7 @@ _release_options = combined(
         "--max-groups",
         type=LIMIT,
         metavar="N",
-        help="Keep at most N groups of each unit, at random; auto, for both limits: all rows, cut to a norm.",
+        help="Keep at most N groups of each unit, at random; auto: chosen privately, first.",
     ),
     click.option(
         "--max-rows",

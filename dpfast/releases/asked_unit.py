@@ -40,11 +40,11 @@ def read_unit(
         return PrivacyUnit(None, 1, 1, neighbors)
     for name, bound in bounds.items():
         if bound is None:
-            allowed = f"{BOUND.allowed} where privacy_unit is given"
+            allowed = f'{BOUND.allowed}, or "auto", where privacy_unit is given'
             raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
+    for name, bound in bounds.items():
         if bound == "auto":
-            allowed = f'{BOUND.allowed} here, or "auto" for both max_groups and max_rows_per_group'
-            raise ParameterError(name, bound, allowed, BOUND.mend.format(name=name))
+            raise ParameterError(name, bound, f"{BOUND.allowed} here", BOUND.mend.format(name=name))
     groups, rows = (BOUND.read(name, bound) for name, bound in bounds.items())
     return PrivacyUnit(column, groups, rows, neighbors)
 

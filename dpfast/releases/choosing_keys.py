@@ -31,7 +31,7 @@ from dpfast.releases.key_share import KeyShare, NoisyUnits, OneByOne, Policy, Re
 from dpfast.releases.measure_noise import between, noise_of
 from dpfast.releases.planned_queries import Mechanism, NoisyMeasure
 
-__all__ = ["best_apart", "divided_delta", "tested_count"]
+__all__ = ["best_apart", "divided_delta", "rough_scale", "tested_count"]
 
 #: Rules whose noise is Gaussian, and cannot be Laplace.
 _GAUSSIAN = {"iterated": "rounds are Gaussian", "policy": "its sums move by a Euclidean norm"}
@@ -285,13 +285,13 @@ def divided_delta(epsilon_units: int, delta_units: int, keys: int) -> tuple[int,
 
     def height(part: int) -> float:
         noise, rest = delta * part / _PARTS, delta * (_PARTS - part) / _PARTS
-        return _rough_scale(epsilon, noise) * -NormalDist().inv_cdf(max(rest / keys, 1e-300))
+        return rough_scale(epsilon, noise) * -NormalDist().inv_cdf(max(rest / keys, 1e-300))
 
     of_noise = max(delta_units * min(range(1, _PARTS), key=height) // _PARTS, 1)
     return of_noise, delta_units - of_noise
 
 
-def _rough_scale(epsilon: float, delta: float) -> float:
+def rough_scale(epsilon: float, delta: float) -> float:
     """Return the analytic Gaussian mechanism's scale at sensitivity 1, about."""
 
     def suffices(scale: float) -> bool:

@@ -10,7 +10,7 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError, Words
-from dpfast.queries import Measure
+from dpfast.queries import Measure, Query
 from dpfast.releases.caveats import caveats
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.clipping import Clipping, Coordinate
@@ -23,10 +23,27 @@ from dpfast.releases.request import Request
 from dpfast.releases.splitting import read_split
 from dpfast.rows.filters import in_short
 
-__all__ = ["draw_up_clipped"]
+__all__ = ["clips_whole_units", "draw_up_clipped"]
 
 _KINDS = ("count", "sum", "mean")
 _AUTO = 'max_groups="auto"'
+
+
+def clips_whole_units(request: Request) -> bool:
+    """Return whether a request without limits is met by clipping units as a whole: of less error than limits.
+
+    Else limits are chosen: for keys that are selected, other queries, bounds that are chosen as well, Laplace noise, a
+    budget without delta, and shares that the noise of each query decides.
+    """
+    if request.privacy_unit is None:
+        return True
+    if (request.keys is None and request.by is not None) or request.mechanism == "laplace":
+        return False
+    optimal = type(request.split) is tuple or (type(request.split) is str and request.split == "optimal")
+    if optimal or (request.error is None and request.rho is None and not request.delta):
+        return False
+    queries = request.queries.values()
+    return all(not isinstance(query, Query) or (query.kind in _KINDS and not query.leaves_open) for query in queries)
 
 
 def draw_up_clipped(request: Request) -> ClippedBlueprint:
@@ -38,19 +55,11 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
         What is asked needs a limit on groups or rows: numbers for both are given in its place.
 
     """
-    _refuse_what_needs_limits(request)
+    _refuse_what_does_not_fit(request)
     entries, queries, keys = request.read_by(), request.queries, request.keys
     check_names(queries, list(map(name_of, entries)))
     budget = request.read_budget()
     split = read_split(request.split, list(queries), selects=False)
-    if split.rule == "optimal":
-        allowed = f'"even" or weights with {_AUTO}: the noise is not known beforehand'
-        raise ParameterError("split", request.split, allowed)
-    if request.mechanism == "laplace":
-        raise ParameterError("mechanism", request.mechanism, f'"auto" or "gaussian" with {_AUTO}')
-    if budget.kind == "epsilon" and not budget.delta_units:
-        allowed = f"above 0 with {_AUTO}, whose noise is Gaussian"
-        raise ParameterError("delta", float(budget.delta), allowed, "write for example delta=1e-6, or give numbers")
     source = request.open()
     if is_engine(source):
         allowed = f'"rows" with {_AUTO}'
@@ -79,19 +88,11 @@ def draw_up_clipped(request: Request) -> ClippedBlueprint:
     return replace(blueprint, warnings=caveats(request, blueprint.budget))
 
 
-def _refuse_what_needs_limits(request: Request) -> None:
-    mend = "give numbers for max_groups and max_rows_per_group"
+def _refuse_what_does_not_fit(request: Request) -> None:
     if request.privacy_unit is None:
         raise ParameterError(
             "max_groups", Words("auto"), "left out where each row is a unit", "give privacy_unit= as well"
         )
-    if request.keys is None and request.by is not None:
-        raise ParameterError("keys", None, f"a frame of public keys with {_AUTO}", f"give keys=, or {mend}")
-    for name, query in request.queries.items():
-        if getattr(query, "kind", "count") not in _KINDS:
-            raise ParameterError(
-                name, Words(f"a {query.kind.replace('_', ' ')}"), f"a count, a sum or a mean with {_AUTO}", mend
-            )
     if request.key_selection != "auto":
         raise ParameterError("key_selection", request.key_selection, '"auto" where keys are public', "leave it out")
 

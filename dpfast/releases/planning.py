@@ -14,7 +14,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
 from dpfast.releases.adaptive_blueprint import draw_up_adaptive
 from dpfast.releases.blueprint import Blueprint
-from dpfast.releases.clipped_planning import draw_up_clipped
+from dpfast.releases.clipped_planning import clips_whole_units, draw_up_clipped
 from dpfast.releases.cut_report import AskedShare, refuse_cut
 from dpfast.releases.group_planning import draw_up_groups
 from dpfast.releases.plan import Plan
@@ -135,10 +135,13 @@ def plan(
         ``"row"`` where each row is a unit by itself, as nobody has two; where the data have a column of that name, it
         is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
-        What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for both: all rows count,
-        and what a unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is
-        chosen privately, with a twentieth of the budget or less. For counts, sums and means by public ``keys``, with a
-        budget that allows Gaussian noise.
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for one of them or both:
+        chosen first and privately, with 15% of the budget, by noisy histograms of how many groups units have, and
+        of how many rows there, such that the predicted error of all queries is least, of what is cut and of the noise.
+        `Release.chosen` has them. For rows that are read here. With ``"auto"`` for both, counts, sums and means by
+        public ``keys``, and a budget for Gaussian noise, all rows count in place of that: what a unit adds to all
+        groups together is scaled down where it is longer, as a vector, than a norm that is chosen privately, with a
+        twentieth of the budget or less.
     report_cut
         The share of the budget, from 1e-6 to 0.5, for telling what ``max_groups`` and ``max_rows_per_group`` cut off:
         about how many units lost rows, and about which part of all rows was kept (`Release.cut`), with a warning where
@@ -319,7 +322,7 @@ def draw_up(request: Request) -> Blueprint:
     if request.workload is None:
         if request.strategy != "auto":
             raise ParameterError("strategy", request.strategy, '"auto" without a workload', "give workload= as well")
-        if not request.clips:
+        if not (request.clips and clips_whole_units(request)):
             choices = choices_of(request)
             return draw_up_staged(request, choices) if choices else draw_up_groups(request)
         refuse_cut(request.report_cut, 'None with max_groups="auto", whose release says about how many units are cut')

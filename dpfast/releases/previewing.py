@@ -23,6 +23,7 @@ from dpfast.queries import Measure, Query, RankedQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
+from dpfast.releases.limits_choice import LIMITS
 from dpfast.releases.made_up import made_up, zipf_sizes
 from dpfast.releases.plan import Plan, bounding_words
 from dpfast.releases.planned_queries import RANKS, columns_of
@@ -127,7 +128,7 @@ def preview(
         frame, rows_of = _read_sample(sample, request)
         rows_of = f"a public sample of {frame.height:,} rows"
     else:
-        if isinstance(blueprint, StagedBlueprint):
+        if any(query.leaves_open for query in request.queries.values()):
             allowed = "public rows where bounds are chosen from rows: made-up values lie where bounds say"
             raise ParameterError("sample", None, allowed)
         frame, rows_of = _made_up(blueprint, request, shape, listed)
@@ -171,7 +172,7 @@ def _read_sample(sample: object, request: Request) -> tuple[pl.DataFrame, str]:
 
 
 def _made_up(
-    blueprint: GroupBlueprint | ClippedBlueprint,
+    blueprint: GroupBlueprint | ClippedBlueprint | StagedBlueprint,
     request: Request,
     shape: Mapping[str, int | None],
     sizes: list[int] | None,
@@ -209,12 +210,15 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
     shown = draw_up(of_sample)
     if [charge.fact for charge in shown.charges] != [charge.fact for charge in blueprint.charges]:
         raise ParameterError("sample", Words("of other dtypes"), "of the dtypes of the plan's data", "cast its columns")
-    truth, kept = _exact(of_sample, shown, frame)
     by = [name_of(entry) for entry in request.read_by()]
-    draws = []
+    draws, bounds = [], [] if isinstance(shown, ClippedBlueprint) else [shown.aggregation.grouping]
     for number in range(repeats):
-        released = shown.carry_out(0, bounding_words, _silent).frame
-        draws.append(_comparable(released).with_columns(pl.lit(number).alias("\0draw")))
+        released = shown.carry_out(0, bounding_words, _silent)
+        draws.append(_comparable(released.frame).with_columns(pl.lit(number).alias("\0draw")))
+        limits = {name: limit for name, limit in released.chosen.items() if name in LIMITS}
+        if limits:
+            bounds[number:] = [replace(shown.aggregation.grouping, **limits)]
+    truth, kept = _exact(of_sample, shown, frame, bounds)
     found = [
         _compared(truth, pl.concat(draws), by, column, repeats, ranked=isinstance(query, RankedQuery))
         for name, query in request.queries.items()
@@ -247,8 +251,13 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
-    """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all."""
+def _exact(
+    request: Request, shown: Blueprint, frame: pl.DataFrame, bounds: Sequence[Grouping]
+) -> tuple[pl.DataFrame, float | None]:
+    """Return the exact figures of all groups, beside their rows and the share of these that is cut; and that of all.
+
+    ``bounds`` says what is kept of a unit, of each draw where that differs; none where all rows count.
+    """
     source, entries = open_data(frame), request.read_by()
     rows, where = Measure("rows"), request.read_where()
     keys = request.keys if entries else None
@@ -277,10 +286,9 @@ def _exact(request: Request, shown: Blueprint, frame: pl.DataFrame) -> tuple[pl.
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)
-    if not isinstance(shown, ClippedBlueprint):
-        bounds = shown.aggregation.grouping
-        bounded = prepare(source, replace(bounds, keys=found), [rows])
-        left = bounded.run(bounding_words).measures[0]
+    if bounds:
+        bounded = [prepare(source, replace(bound, keys=found), [rows]) for bound in bounds]
+        left = np.mean([one.run(bounding_words).measures[0] for one in bounded], axis=0)
         cut = 1 - left / np.maximum(totals, 1)
         share = float(1 - left.sum() / max(totals.sum(), 1))
     return _comparable(truth).with_columns(

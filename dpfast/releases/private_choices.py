@@ -60,6 +60,16 @@ class PrivateChoice(ABC):
     def leaves_open(self, name: str) -> bool:
         """Return whether the noise of a query, by its name, follows what is chosen."""
 
+    @property
+    def unit_said(self) -> str | None:
+        """What is kept of a unit, in words, where that is chosen; None where it is given."""
+        return None
+
+    def within(self, drafts: Callable[[PrivateChoice], object]) -> PrivateChoice:
+        """Return the choice among what can be drafted; ``drafts`` drafts all extremes of a choice, or refuses one."""
+        drafts(self)
+        return self
+
     @abstractmethod
     def stand_in(self, request: Request) -> Request:
         """Return the request with public numbers in place: what is said and checked beforehand is of these."""

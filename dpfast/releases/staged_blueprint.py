@@ -86,8 +86,8 @@ class StagedBlueprint(Blueprint):
 
     def check_source(self) -> None:
         """Refuse data that changed, and what cannot be met by any of the aggregations."""
-        for choice in self.choices:
-            choice.prepare(self.source, self.request).check_source()
+        for aggregation in self._surveys():
+            aggregation.check_source()
         self.plan.check_source()
 
     def carry_out(self, entry: int, words: Words, stage: Callable[[str], None]) -> Release:
@@ -119,18 +119,32 @@ class StagedBlueprint(Blueprint):
 
     def _names(self) -> set[str]:
         """Return the columns that are read in either stage."""
-        aggregations = [choice.prepare(self.source, self.request) for choice in self.choices]
         where = self.request.read_where()
-        names = set(() if where is None else where.columns).union(*(one.names for one in aggregations))
+        names = set(() if where is None else where.columns).union(*(one.names for one in self._surveys()))
         assert isinstance(self.plan.aggregation, Aggregation)
         return names | self.plan.aggregation.names
+
+    def _surveys(self) -> list[Aggregation]:
+        """Return the aggregations of the first stage, as if nothing was chosen in it yet."""
+        request = self.request
+        for choice in self.choices:
+            request = choice.stand_in(request)
+        return [choice.prepare(self.source, request) for choice in self.choices]
+
+    @property
+    def _unit_said(self) -> str | None:
+        """What is kept of a unit, where that is still to be chosen."""
+        said = None if self.is_chosen else [choice.unit_said for choice in self.choices if choice.unit_said]
+        return said[0] if said else None
 
     def _is_open(self, name: str) -> bool:
         return not self.is_chosen and any(choice.leaves_open(name) for choice in self.choices)
 
     def explain_unit(self) -> str:
         """Return whose presence is hidden, in words."""
-        return self.plan.explain_unit()
+        if self._unit_said is None:
+            return self.plan.explain_unit()
+        return f"all rows with one value of {self.unit.column}: {self._unit_said}; neighbours: {self.unit.neighbors}"
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the lines about what is chosen first, and what follows."""
@@ -141,7 +155,10 @@ class StagedBlueprint(Blueprint):
             *self.notes,
         ]
         known = [planned for planned in self.plan.queries if not self._is_open(planned.name)]
-        lines += replace(self.plan, queries=tuple(known)).explain_noise(measures=measures)
+        planned = replace(self.plan, queries=tuple(known)).explain_noise(measures=measures)
+        if self._unit_said is not None and self.plan.key_share is not None:
+            planned[0] = "  keys          selected privately; how many units one needs follows what is chosen"
+        lines += planned
         for name, query in self.request.queries.items():
             if self._is_open(name):
                 lines.append(f"  {name:<13} {describe(query)}; the noise's scale follows what is chosen")
@@ -150,8 +167,9 @@ class StagedBlueprint(Blueprint):
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with a row for every measure, without the scales that are not known yet."""
         frame, paid, first = self.plan.to_frame(), self.rest[0], self.noise.charge
+        names = _OPEN_COLUMNS if self._unit_said is None else (*_OPEN_COLUMNS, "norm", "mechanism")
         second = frame.with_columns(
-            *(pl.when(self._is_known()).then(pl.col(name)).alias(name) for name in _OPEN_COLUMNS),
+            *(pl.when(self._is_known()).then(pl.col(name)).alias(name) for name in names),
             epsilon=pl.lit(to_float(paid.epsilon_units)),
             delta=pl.lit(to_float(paid.delta_units)),
             event=pl.lit(repr(paid.fact)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpfast.accounting.budget import Budget
@@ -17,6 +17,7 @@ from dpfast.releases.bounds_choice import bounds_choice
 from dpfast.releases.caveats import caveats
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.group_planning import draw_up_groups, read_whole_budget
+from dpfast.releases.limits_choice import limits_choice
 from dpfast.releases.population_intervals import refuse_population
 from dpfast.releases.private_choices import PrivateChoice
 from dpfast.releases.request import Request
@@ -31,7 +32,7 @@ __all__ = ["choices_of", "draw_up_staged"]
 
 def choices_of(request: Request) -> list[PrivateChoice]:
     """Return what a request leaves open, in the order in which it is chosen."""
-    return [choice for choice in (bounds_choice(request),) if choice is not None]
+    return [choice for choice in (limits_choice(request), bounds_choice(request)) if choice is not None]
 
 
 def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> StagedBlueprint:
@@ -75,15 +76,21 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
     known_as = request.known_as
     rest = _as_charged(Budget(whole.kind, of_rest, whole.delta_units))
     opened = replace(request, data=source, schema=None, engine="auto", dataset=known_as, rest=rest)
+
+    def largest(choice: PrivateChoice) -> list[GroupBlueprint]:
+        others = [other for other in choices if other.about != choice.about]
+        return [draft(extreme) for extreme in _extremes([choice, *others], opened)]
+
+    choices = [choice.within(largest) for choice in choices]
     plan = draft(opened)
-    if rest.kind == "epsilon" and not plan.delta_units:
+    if rest.kind == "epsilon" and not any(draft(extreme).delta_units for extreme in _extremes(choices, opened)):
         # What needs no delta is not charged any, and so none of the second stage may take it.
         opened = replace(opened, rest=replace(rest, delta_units=0))
         plan = draft(opened)
+    for extreme in _extremes(choices, opened):
+        draft(extreme)
     for choice in choices:
-        for extreme in choice.extremes(opened):
-            draft(extreme)
-        choice.prepare(source, opened)
+        choice.prepare(source, filled(opened))
     blueprint = StagedBlueprint(
         aggregation=plan.aggregation,
         unit=plan.unit,
@@ -98,7 +105,18 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
         draft=draft,
         plan=plan,
     )
-    return replace(blueprint, warnings=caveats(request, blueprint.budget, plan.key_share))
+    # How many units a key needs is not known where limits are open.
+    key_share = None if any(choice.unit_said for choice in choices) else plan.key_share
+    return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
+
+
+def _extremes(choices: Sequence[PrivateChoice], request: Request) -> Iterator[Request]:
+    """Yield requests with the extremes of all choices together."""
+    if not choices:
+        yield request
+        return
+    for extreme in choices[0].extremes(request):
+        yield from _extremes(choices[1:], extreme)
 
 
 def _as_charged(rest: Budget) -> Budget:

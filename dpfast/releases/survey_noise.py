@@ -2,11 +2,13 @@
 
 Guarantee
     In each histogram a unit is counted in one cell at most, so that one unit more or fewer changes one count by 1, and
-    a replaced one two. Which cells the next one has, and its part, may depend on what was drawn before. By epsilon, a
-    histogram of part p has Laplace noise that is (p epsilon, 0)-private for every such choice, and parts add up to 1 at
-    most: together they are epsilon-private (Dwork, Roth 2014, theorem 3.16, whose proof holds for queries that are
-    chosen on the way). By rho, each has Gaussian noise that is (p rho)-zCDP, and these add up too (Bun, Steinke 2016,
-    lemma 2.3).
+    a replaced one two. Or it is shared among cells, with parts that are at least 0 and add up to one count at most: by
+    a replaced unit these move by 2 in L1, and by the root of 2 in L2, as two vectors without a negative part are no
+    more than a right angle apart. Which cells the next one has, and its part, may depend on what was drawn before. By
+    epsilon, a histogram of part p has Laplace noise that is (p epsilon, 0)-private for every such choice, and parts add
+    up to 1 at most: together they are epsilon-private (Dwork, Roth 2014, theorem 3.16, whose proof holds for queries
+    that are chosen on the way). By rho, each has Gaussian noise that is (p rho)-zCDP, and these add up too (Bun,
+    Steinke 2016, lemma 2.3).
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from dpfast.randomness import SystemRandom
 __all__ = ["SurveyNoise", "Surveyor", "plan_surveys"]
 
 #: Noisy counts are cut off here, so that no sum of them leaves an int64.
-_FAR = 2**50
+_FAR = 2**36
 #: The least part of what is spent on one thing that is chosen which a histogram may get: a plan is refused where that
 #: has no noise that can be drawn.
 _LEAST = Fraction(1, 1000)
+#: Into so many parts the count of one unit may be divided.
+_FINEST = 2**24
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,18 @@ class SurveyNoise:
     moved: int
     charge: Charge
 
-    def of_part(self, part: Fraction) -> IntegerNoise:
-        """Return the noise on each count of a histogram that gets this part of the budget."""
+    def of_part(self, part: Fraction, whole: int = 1) -> IntegerNoise:
+        """Return the noise on each count of a histogram that gets this part of the budget.
+
+        ``whole`` is what one unit counts for: it may be shared among several counts.
+        """
         units = int(self.budget.units * part)
         if units < 1:
             raise ParameterError(self.budget.kind, float(self.budget.amount), "larger: surveys would get nothing")
         if self.budget.kind == "epsilon":
-            return laplace_of_epsilon(self.moved, units)
+            return laplace_of_epsilon(self.moved * whole, units)
         # Counts that are changed by 1 each: so many squares of 1.
-        return gaussian_of_rho(self.moved, units)
+        return gaussian_of_rho(self.moved * whole**2, units)
 
     @property
     def mechanism(self) -> str:
@@ -90,7 +97,9 @@ class Surveyor:
         #: What is left of the surveyor's own part, from 1 down to 0.
         self.left = Fraction(1)
 
-    def draw(self, counts: NDArray[np.int64], part: Fraction | None = None) -> tuple[NDArray[np.int64], IntegerNoise]:
+    def draw(
+        self, counts: NDArray[np.int64], part: Fraction | None = None, *, whole: int = 1
+    ) -> tuple[NDArray[np.int64], IntegerNoise]:
         """Return noisy counts, and the noise that is on each.
 
         Parameters
@@ -99,14 +108,16 @@ class Surveyor:
             A histogram in which each unit is counted once at most.
         part
             What it costs, of the surveyor's own part; by default all that is left.
+        whole
+            What each unit adds to all counts together at most, and never less than 0 to any; 2**24 at most.
 
         """
         part = self.left if part is None else part
         assert 0 < part <= self.left, "surveys would cost more than they were charged"
         self.left -= part
-        noise = self._noise.of_part(self._part * part)
+        noise = self._noise.of_part(self._part * part, whole)
         draw = laplace_noise if noise.mechanism == "laplace" else gaussian_noise
-        noisy = np.clip(draw(borrow(counts), noise.scale, SystemRandom()), -_FAR, _FAR)
+        noisy = np.clip(draw(borrow(counts), noise.scale, SystemRandom()), -_FAR * whole, _FAR * whole)
         return noisy.astype(np.int64), noise
 
 
@@ -130,7 +141,7 @@ def plan_surveys(share: Budget, moved: int, questions: int, description: str) ->
     else:
         charge = concentrated_charge(units, description)
     noise = SurveyNoise(budget, moved, charge)
-    noise.of_part(_LEAST / questions)
+    noise.of_part(_LEAST / questions, _FINEST)
     return noise
 
 

@@ -126,6 +126,15 @@ def release_distributions(values):
     return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
 
 
+def release_chosen_limits(rows):
+    # What is chosen is an output as well: a unit of many rows in many groups comes to one of two alike.
+    data = pl.DataFrame({"u": [1, 1, 2, 2, *[3] * rows], "k": ["a", "b", "a", "b", *"abc" * (rows // 3)]})
+    asked = {"n": dpf.count(), "keys": pl.DataFrame({"k": ["a", "b", "c"]}), "mechanism": "laplace"}
+    limits = {"privacy_unit": "u", "max_groups": "auto", "max_rows_per_group": "auto"}
+    released = dpf.release(data, "k", epsilon=1.0, ledger=ledger(), **limits, **asked)
+    return [*released.chosen.values(), *released.frame["n"]]
+
+
 def release_found_values(rows):
     data = pl.DataFrame({"x": ["a"] * 20 + ["b"] * rows})
     asked = {"t": dpf.top_k("x", 2), "privacy_unit": "row", "epsilon": 1.0, "delta": 0.05}
@@ -251,6 +260,7 @@ SHIPPED = [
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
     Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
     Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
+    Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", quick=150),
     Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),

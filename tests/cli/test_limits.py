@@ -1,4 +1,4 @@
-"""Limits on the command line: numbers, or auto for both."""
+"""Limits on the command line: numbers, or auto for each or both."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ def test_limits_are_chosen_privately(folder, run):
     result = run("release", *asked, *budget, "--out", "figures.csv")
     assert result.exit_code == 0, result.output
     assert pl.read_csv("figures.csv")["city"].to_list() == ["Oslo", "Rome", "Lima"]
+
+
+@pytest.mark.parametrize("limits", [("auto", "3"), ("2", "auto"), ("auto", "auto")], ids="-".join)
+@pytest.mark.parametrize("keys", [["--keys", "keys.csv"], []], ids=["public", "selected"])
+def test_each_limit_is_chosen(folder, run, limits, keys):
+    asked = ["trips.parquet", "--by", "city", "--unit", "rider", "--max-groups", limits[0], "--max-rows", limits[1]]
+    asked += ["--count", "--units", "--epsilon", "1", "--delta", "1e-6", *keys]
+    result = run("explain", *asked)
+    assert result.exit_code == 0, result.output
+    assert "chosen first" in result.stdout
+    budget = ["--ledger", "ledger.db", "--budget-epsilon", "2", "--budget-delta", "1e-5"]
+    result = run("release", *asked, *budget, "--out", "figures.csv")
+    assert result.exit_code == 0, result.output
+    if keys:
+        assert pl.read_csv("figures.csv")["city"].to_list() == ["Oslo", "Rome", "Lima"]
 
 
 @pytest.mark.parametrize("limit", ["many", "1.5", "AUTO", "0"])

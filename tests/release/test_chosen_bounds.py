@@ -229,7 +229,6 @@ def test_what_cannot_be_combined_is_refused_before_anything_is_charged():
         ({"epsilon": 1e-17}, "epsilon"),
         ({"epsilon": 1.0, "split": "optimal"}, "split"),
         ({"epsilon": 1.0, "split": ("optimal", {"m": 2})}, "split"),
-        ({"epsilon": 1.0, "delta": 1e-6, **UNIT, "max_groups": "auto", "max_rows_per_group": "auto"}, "bounds"),
         ({"epsilon": 1.0, "engine": "sql"}, "engine"),
     ):
         with pytest.raises(ParameterError, match=named):
