@@ -13,7 +13,16 @@ from dpfast.arguments import Numeric, Special, is_numeric
 from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
 
-__all__ = ["AddedBounds", "NumberBounds", "OrderedBounds", "ReadBounds", "ordered_bounds", "show_bound", "show_bounds"]
+__all__ = [
+    "AddedBounds",
+    "NumberBounds",
+    "OrderedBounds",
+    "OwnAddedBounds",
+    "ReadBounds",
+    "ordered_bounds",
+    "show_bound",
+    "show_bounds",
+]
 
 _NUMBERS: TypeAlias = tuple[Numeric | Decimal, Numeric | Decimal]
 _DURATIONS: TypeAlias = tuple[datetime.timedelta, datetime.timedelta]
@@ -43,6 +52,7 @@ def _no_numbers() -> Iterator[object]:
 NumberBounds: TypeAlias = Annotated[_NUMBERS, Special(_no_numbers)]
 #: Of values that can be added up.
 AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS, Special(_no_ordered)]
+OwnAddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | None, Special(_no_ordered, optional=True)]
 #: Of values that are ordered, and have differences.
 OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES, Special(_no_ordered)]
 

@@ -10,7 +10,7 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError, Words
-from dpfast.queries import Measure
+from dpfast.queries import Measure, UnitQuery
 from dpfast.releases.caveats import caveats
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.clipping import Clipping, Coordinate
@@ -88,6 +88,9 @@ def _refuse_what_needs_limits(request: Request) -> None:
     if request.keys is None and request.by is not None:
         raise ParameterError("keys", None, f"a frame of public keys with {_AUTO}", f"give keys=, or {mend}")
     for name, query in request.queries.items():
+        if isinstance(query, UnitQuery):
+            allowed = f"of rows with {_AUTO}, which clips units as a whole"
+            raise ParameterError(name, Words(f"a {query.kind} of units"), allowed, mend)
         if getattr(query, "kind", "count") not in _KINDS:
             raise ParameterError(
                 name, Words(f"a {query.kind.replace('_', ' ')}"), f"a count, a sum or a mean with {_AUTO}", mend
