@@ -1,7 +1,8 @@
 """What privacy units contribute themselves: of all rows that they have in each group that they keep.
 
-Which groups a unit keeps is chosen as for all measures (`dpfast.aggregation.units`), once for the whole plan; which rows
-of these are kept for others does not matter here. `dpfast.queries.unit_measures` has the proof of the sensitivities.
+Which groups a unit keeps is chosen as for all measures (`dpfast.aggregation.units`), once for the whole plan; which of
+its rows there are kept for others does not matter here. `dpfast.queries.unit_measures` has the proof of the
+sensitivities.
 """
 
 from __future__ import annotations

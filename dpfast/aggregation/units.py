@@ -277,7 +277,7 @@ def bound_contributions(
     kept = int(starts[-1])
     sorted_groups = np.empty(kept, np.int32)
     order = None
-    sorted_rows = np.empty(0, np.int32)
+    sorted_rows: np.ndarray = np.empty(0, np.int32)
     if mark_rows or tell_order:
         all_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
         sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, all_rows)

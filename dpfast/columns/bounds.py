@@ -14,7 +14,6 @@ from dpfast.columns.grid import LARGEST_BOUND, check_bounds, no_bounds
 from dpfast.errors import ParameterError
 
 __all__ = [
-    "AddedBounds",
     "NumberBounds",
     "OrderedBounds",
     "OwnAddedBounds",
@@ -51,7 +50,6 @@ def _no_numbers() -> Iterator[object]:
 #: Of numbers alone.
 NumberBounds: TypeAlias = Annotated[_NUMBERS, Special(_no_numbers)]
 #: Of values that can be added up.
-AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS, Special(_no_ordered)]
 OwnAddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | None, Special(_no_ordered, optional=True)]
 #: Of values that are ordered, and have differences.
 OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES, Special(_no_ordered)]

@@ -17,7 +17,7 @@ from dpfast.integrations.sql.dialects import DUCKDB
 from dpfast.integrations.sql.template import write
 from dpfast.queries import Bins, Measure
 
-from .sql_databases import MEASURES, NAMES, adversarial, bound, groups_of
+from .sql_databases import MEASURES, NAMES, UNIT_MEASURES, adversarial, bound, groups_of
 
 KEYS = [
     (),
@@ -70,7 +70,7 @@ def test_bounded_figures_are_those_of_the_description(databases, name, unit, see
     public = pl.DataFrame({"key0": ["a", None, "A", "none of these", "%s", "'; DROP TABLE rides; --"]})
     for keys in KEYS:
         for groups, rows in LIMITS:
-            for measures in (MEASURES, MEASURES[:1]):
+            for measures in (MEASURES, MEASURES[:1], UNIT_MEASURES, (*UNIT_MEASURES[:6], *MEASURES[:4])):
                 for allowed in (None, public) if keys == ("k",) else (None,):
                     query = GroupQuery(keys, measures, unit, groups, rows, allowed, seed.to_bytes(32, "big"))
                     assert groups_of(engine.aggregate(query), query) == bound(frame, query)
@@ -84,7 +84,7 @@ def test_bounding_in_one_reading_gives_the_same(databases, seed):
     public = pl.DataFrame({"key0": ["a", None, "A", "none of these"]})
     for keys in KEYS:
         for groups, rows in LIMITS:
-            for measures in (MEASURES, MEASURES[:1]):
+            for measures in (MEASURES, MEASURES[:1], UNIT_MEASURES, (*UNIT_MEASURES[:6], *MEASURES[:4])):
                 for allowed in (None, public) if keys == ("k",) else (None,):
                     query = GroupQuery(keys, measures, "u", groups, rows, allowed, seed.to_bytes(32, "big"))
                     statement = write(once, '"rides"', frame.schema, query)
