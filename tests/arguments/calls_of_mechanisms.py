@@ -125,7 +125,7 @@ QUERIES = [
     call(dpf.count, column="a"),
     call(dpf.count, where=dpf.column("a") > 15),
     call(dpf.sum, column="a", bounds=(0, 1)),
-    call(dpf.mean, column="a", bounds=(0, 1)),
+    call(dpf.mean, column="a", bounds=(0, 1), per="unit"),
     call(dpf.units),
     call(dpf.count_distinct, column="a"),
     call(dpf.top_k, column="a", k=1, candidates=["x", "y"]),

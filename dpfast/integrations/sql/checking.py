@@ -145,8 +145,11 @@ _BOUNDED: tuple[tuple[GroupQuery, dict[str | None, tuple[int, ...]]], ...] = (
     (
         GroupQuery(("k",), (_ADDED, _MEAN, Measure("unit_values", "i"), Measure("rows")), "u", 9, 1),
         {
-            **{key: (4, 4, -8, 4, 4) for key in ("a ", None, "é")},
-            **{"a": (4, 8, 0, 4, 4), "A": (4, 0, -8, 4, 4), "": (4, 4, -4, 4, 4), "b": (4, 8, -4, 4, 4)},
+            **dict.fromkeys(("a ", None, "é"), (4, 4, -8, 4, 4)),
+            "a": (4, 8, 0, 4, 4),
+            "A": (4, 0, -8, 4, 4),
+            "": (4, 4, -4, 4, 4),
+            "b": (4, 8, -4, 4, 4),
         },
     ),
 )
