@@ -58,6 +58,7 @@ MEANS: dict[str, tuple[Query, dict[str, Any]]] = {
         dpf.mean("dep_delay", bounds=BOUNDS), {**GROUPS, "max_rows_per_group": 20},
     ),
     '10 groups, per="unit"': (dpf.mean("dep_delay", bounds=BOUNDS, per="unit"), GROUPS),
+    '10 groups, per="unit", bounds (-20, 60)': (dpf.mean("dep_delay", bounds=(-20, 60), per="unit"), GROUPS),
 }  # fmt: skip
 
 
