@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

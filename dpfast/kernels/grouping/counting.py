@@ -211,4 +211,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

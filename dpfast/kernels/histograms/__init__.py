@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

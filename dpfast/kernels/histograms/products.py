@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

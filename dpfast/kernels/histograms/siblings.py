@@ -148,4 +148,4 @@ def fit_siblings(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

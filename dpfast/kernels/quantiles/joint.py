@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -378,4 +378,4 @@ def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, 
     return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

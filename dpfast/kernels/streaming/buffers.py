@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f

@@ -294,4 +294,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 769342ebf97d9eb5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 12a708dbac838d3f
