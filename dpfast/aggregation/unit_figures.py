@@ -173,19 +173,20 @@ class _Job:
 
 def _jobs(contributions: Sequence[Contribution]) -> list[_Job]:
     """Return what is added up: counts of units along with a sum or a mean of the same column."""
-    jobs: dict[object, _Job] = {}
+    jobs: list[_Job] = []
     columns: dict[str | None, _Job] = {}
     known = [(place, one) for place, one in enumerate(contributions) if one.way == "units"]
     for place, contribution in known:
         measure = contribution.measure
         if measure.kind != "unit_values":
-            job = jobs[measure] = _Job(contribution, f"value{place}")
-            job.place = place
-            columns.setdefault(measure.column, job)
+            jobs.append(_Job(contribution, f"value{place}"))
+            jobs[-1].place = place
+            columns.setdefault(measure.column, jobs[-1])
     for place, contribution in known:
         column = contribution.measure.column
         if contribution.measure.kind == "unit_values":
             if column not in columns:
-                columns[column] = jobs[contribution.measure] = _Job(contribution, f"value{place}")
+                jobs.append(_Job(contribution, f"value{place}"))
+                columns[column] = jobs[-1]
             columns[column].counted.append(place)
-    return list(jobs.values())
+    return jobs

@@ -71,11 +71,12 @@ class UnitFigure:
             rounded = f"{mean} + CASE WHEN {rest} + {rest} >= {count} THEN 1 ELSE 0 END"
             return f"CASE WHEN {count} > 0 THEN {rounded} ELSE 0 END AS {self.name}"
         shift = measure.step_exponent - measure.factors[0].step_exponent
-        half = (1 << shift) >> 1
-        rounded = f"({high} * {_PART >> shift} + ({divided.format(f'{low} + {half}', 1 << shift)}))"
+        half, far = (1 << shift) >> 1, (1 << shift) + 2
+        # What is as far is beyond all bounds, which are below 2**24; an engine may compute what it does not take.
+        near = f"CASE WHEN {high} > {far} THEN {far} WHEN {high} < {-far} THEN {-far} ELSE {high} END"
+        rounded = f"(({near}) * {_PART >> shift} + ({divided.format(f'{low} + {half}', 1 << shift)}))"
         lower, upper = measure.lower, measure.upper
         return (
-            f"CASE WHEN {count} = 0 THEN 0 WHEN {high} > {1 << shift} THEN {upper} "
-            f"WHEN {high} < {-(1 << shift) - 1} THEN {lower} WHEN {rounded} > {upper} THEN {upper} "
+            f"CASE WHEN {count} = 0 THEN 0 WHEN {rounded} > {upper} THEN {upper} "
             f"WHEN {rounded} < {lower} THEN {lower} ELSE {rounded} END AS {self.name}"
         )
