@@ -261,3 +261,29 @@ def test_rows_as_units_and_the_kinds_of_queries():
     shown = dpf.plan(frame, **asked, privacy_unit="row", epsilon=1e5).run(ledger).frame
     assert shown["s"].item() == pytest.approx(2.0, abs=0.01)
     assert shown["m"].item() == pytest.approx(2 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_many_rows_are_shared_among_threads(named, monkeypatch):
+    """Units of very different sizes, by number or by name, in two threads or one, beside Polars."""
+    rows = 1 << 20
+    generator = np.random.default_rng(20_261_123)
+    units = (generator.pareto(0.7, rows) * 3).astype(np.int64) % 5000
+    frame = pl.DataFrame({"u": units, "k": generator.integers(0, 50, rows), "x": generator.integers(-9, 20, rows)})
+    if named:
+        frame = frame.with_columns(pl.format("unit number {}", "u").alias("u"))
+    asked = [dpf.sum("x", unit_bounds=(-40, 90)), dpf.mean("x", bounds=(-5, 5), per="unit")]
+    measures = [measure for query in asked for measure in unit_measures(of_columns(query, frame.schema))]
+    x = pl.col("x")
+    pairs = frame.group_by("u", "k").agg(s=x.sum().clip(-40, 90), m=x.clip(-5, 5).mean())
+    wanted = pairs.group_by("k").agg(pl.col("s", "m").sum(), n=pl.len()).sort("k")
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr("dpfast.aggregation.unit_figures.thread_count", lambda *given, threads=threads: threads)
+        found.append(aggregate(frame, Grouping(("k",), wanted.select("k"), "u", 50, ALL_ROWS), measures, words))
+    for exact in found:
+        assert exact.measures[0].tolist() == wanted["s"].to_list()
+        means = exact.measures[1] * 2.0 ** measures[1].step_exponent
+        assert np.allclose(means, wanted["m"], atol=5000 * 2.0 ** measures[1].step_exponent)
+        assert exact.measures[2].tolist() == wanted["n"].to_list()
+    assert found[0].measures[1].tolist() == found[1].measures[1].tolist()

@@ -159,7 +159,7 @@ _release_options = combined(
         "max_rows_per_group",
         type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group; or auto.",
+        help="Keep at most N rows of each unit in each group; or auto. Of --unit-sum, --unit-mean, --units all count.",
     ),
     click.option(
         "--report-cut",

@@ -9,6 +9,8 @@ Each interval holds its figure with probability 0.95 at least, noise and sample 
 however small the group; nothing is approximated by a normal distribution. Between units nothing is known but the
 bounds that were declared, so that intervals are wide where a unit may have many rows.
 
+Of what units contribute themselves R is 1, and the mean is that of the population's units.
+
 Counts and sums. Let x_i lie between 0 and B, and m be the mean of S. By Chernoff's bound S is at most s < m, and at
 least s > m, but with probability exp(-(m - s + s ln(s / m)) / B). So m lies where that exponent is at most ln(1 / p),
 but for a probability p on either side. The exact S is within the reach of the noise but for its own probability, and
