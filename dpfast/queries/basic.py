@@ -273,7 +273,7 @@ def mean(column: Name, *, bounds: OrderedBounds, per: Per = "row") -> Query:
         values in the group: each unit counts the same, however many rows it has, all of which count. It is made of the
         sum of these means and of the number of units that have a value, whose noise is that of one row a unit:
         ``max_rows_per_group`` plays no role, and may be left out where no other query needs it. The mean of a unit is
-        rounded to the nearest step of the bounds, as values are.
+        rounded to the nearest step of the bounds, as values are. Where each row is a unit, both are the same.
 
     Examples
     --------
