@@ -4,8 +4,8 @@ A unit that has a value in a group adds one number to it, a function of all its 
 most ``max_groups``, chosen at random, as for every query; of each of these all rows count, whatever
 ``max_rows_per_group`` says.
 
-Proof of the sensitivities, which are those of `Measure.sensitivity` (Soundness rule 14) with R = 1. What a unit adds to a group that it
-keeps is between ``lower - centre`` and ``upper - centre``, and it adds nothing to others:
+Proof of the sensitivities, which are those of `Measure.sensitivity` (Soundness rule 14) with R = 1. What a unit adds to
+a group that it keeps is between ``lower - centre`` and ``upper - centre``, and it adds nothing to others:
 
 - of a sum it is clipped, last of all. What is clipped is exact, and so does not depend on the order of rows: values are
   whole steps of at most 2**47 in magnitude, of which up to 2**38, the documented limit of rows, are added up in two
