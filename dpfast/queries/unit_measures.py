@@ -35,7 +35,7 @@ __all__ = ["adds_once", "unit_measures"]
 _FINER, _LARGEST = 11, 2**47
 
 
-def unit_measures(query: UnitQuery) -> list[Measure]:
+def unit_measures(query: Query) -> list[Measure]:
     """Return the measures that a sum or a mean of units is answered from.
 
     Examples
