@@ -242,6 +242,12 @@ COMPARISONS = (
         Comparison(f"By 100 groups: {kind}", "Polars group_by", 10**7, queries.statistic(kind), 1.5, at_least=False)
         for kind in queries.ASKED
     ),
+    *(
+        Comparison(
+            f"By 100 groups: {kind} of units", "Polars group_by", 10**7, queries.of_units(kind), 1.5, at_least=False
+        )
+        for kind in ("sum", "mean")
+    ),
     Comparison("Rows that pass a filter", "Polars filter", 10**7, queries.filtered_count, 1.5, at_least=False),
     Comparison(
         "Rows that pass a filter, 100 groups", "Polars group_by", 10**7, queries.filtered_by_group, 1.5, at_least=False

@@ -14,7 +14,7 @@ import dpfast as dpf
 from benchmarks.prepared import Prepared
 from dpfast.queries import Query
 
-__all__ = ["ASKED", "calendar_keys", "filtered_by_group", "filtered_count", "sketch", "statistic"]
+__all__ = ["ASKED", "calendar_keys", "filtered_by_group", "filtered_count", "of_units", "sketch", "statistic"]
 
 _GROUPS = 100
 _X = pl.col("x")
@@ -122,6 +122,31 @@ def filtered_count(size: int) -> Prepared:
         return frame.lazy().filter((_X > 1) & _X.is_not_nan()).select(exact=pl.len()).collect(engine="streaming")
 
     return Prepared(ours, baseline, agree=lambda mine, theirs: abs(mine["answer"][0] - theirs["exact"][0]) < 1000)
+
+
+def of_units(kind: str) -> Callable[[int], Prepared]:
+    """Return the row of sums or means of a tenth as many units as rows, by 100 groups; each has rows in few."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_123)
+        units = generator.integers(0, max(1, size // 10), size)
+        groups = (units + generator.integers(0, 4, size)) % _GROUPS
+        frame = pl.DataFrame({"key": groups, "unit": units, "x": generator.normal(size=size)})
+        keys = pl.DataFrame({"key": np.arange(_GROUPS)})
+        query = dpf.sum("x", unit_bounds=(-3, 5)) if kind == "sum" else dpf.mean("x", bounds=(-2, 2), per="unit")
+        each = _X.sum().clip(-3, 5) if kind == "sum" else _X.clip(-2, 2).mean()
+        exact = _X.sum() if kind == "sum" else _X.mean()
+
+        def ours() -> Any:
+            asked: dict[str, Any] = {"privacy_unit": "unit", "max_groups": 4, "epsilon": 0.5}
+            return dpf.plan(frame, "key", keys=keys, answer=query, **asked).run(dpf.Ledger(epsilon=1.0)).frame
+
+        def baseline() -> Any:
+            return frame.group_by("unit", "key").agg(each).group_by("key").agg(exact.alias("exact"))
+
+        return Prepared(ours, baseline, agree=_agree)
+
+    return prepare
 
 
 def filtered_by_group(size: int) -> Prepared:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from dpfast.arguments import Choice, Whole
 
 __all__ = [
+    "ALL_ROWS",
     "BOUND",
     "NEIGHBORS",
     "AskedBound",
@@ -24,8 +25,10 @@ NEIGHBORS = Choice(("add_remove", "replace"))
 Neighbors: TypeAlias = Annotated[Literal["add_remove", "replace"], NEIGHBORS]
 OwnNeighbors: TypeAlias = Annotated[Literal["add_remove", "replace"] | None, replace(NEIGHBORS, optional=True)]
 
+#: All rows that a unit has in a group, of which there are fewer.
+ALL_ROWS = 2**40
 #: What a privacy unit keeps: ``max_groups`` or ``max_rows_per_group``.
-BOUND = Whole(1, 2**40, mend="write for example {name}=10")
+BOUND = Whole(1, ALL_ROWS, mend="write for example {name}=10")
 Bound: TypeAlias = Annotated[int, BOUND]
 OwnBound: TypeAlias = Annotated[int | None, replace(BOUND, optional=True)]
 
@@ -73,6 +76,11 @@ class PrivacyUnit:
     max_groups: int
     max_rows_per_group: int
     neighbors: Neighbors
+
+    @property
+    def keeps_all_rows(self) -> bool:
+        """Whether no limit on rows was given: the largest stands for it, which what depends on rows is scaled by."""
+        return self.max_rows_per_group == ALL_ROWS
 
 
 def read_neighbors(neighbors: object) -> Neighbors:

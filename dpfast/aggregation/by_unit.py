@@ -39,6 +39,7 @@ from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import SpillFile, find_folder
+from dpfast.aggregation.unit_figures import UnitFigures
 from dpfast.aggregation.unit_sums import UnitSums, count_pairs, sum_pairs
 from dpfast.aggregation.unit_survey import UnitSurvey
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
@@ -92,7 +93,7 @@ class UnitRows:
     @property
     def marks_rows(self) -> bool:
         """Whether the rows kept are wanted, not only their numbers."""
-        return any(contribution.way != "rows" for contribution in self.contributions)
+        return any(contribution.way not in ("rows", "units") for contribution in self.contributions)
 
 
 class _OutgrownError(Exception):
@@ -182,6 +183,7 @@ class _Tables:
         self._losses = LossCounts.of_none(rows.max_groups, rows.max_rows) if rows.tells_losses else None
         self._groups = np.empty(0, np.int32)
         self._scatter = Scatter(rows.groups, self._slots_of, rows.contributions) if rows.marks_rows else None
+        self.of_units = UnitFigures(rows.groups, rows.contributions)
 
     def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
         """Bound rows that are all rows of their units, and add what is kept."""
@@ -195,9 +197,12 @@ class _Tables:
             rows.max_rows,
             words,
             mark_rows=rows.marks_rows,
-            list_groups=rows.lists_groups,
+            list_groups=rows.lists_groups or bool(self.of_units),
             tell_losses=rows.tells_losses,
+            tell_order=bool(self.of_units),
         )
+        if bounded.order is not None and bounded.holdings is not None:
+            self.of_units.add(bounded.order, bounded.holdings, values)
         self.count(bounded.units, bounded.rows)
         if bounded.losses is not None:
             self.lose(bounded.losses, words)
@@ -226,6 +231,8 @@ class _Tables:
         self.hold(Holdings(np.array([chosen.size]), chosen))
         kept_rows, all_rows, all_groups = (np.array([int(one)]) for one in (wanted.sum(), counts.sum(), held.size))
         self.lose(losses_of(all_rows, kept_rows, all_groups, rows.max_groups), words)
+        if self.of_units:
+            self.of_units.add_lone(chosen, read())
         if rows.marks_rows:
             for frame in read():
                 groups = frame["group"].to_numpy(writable=True)
@@ -273,7 +280,7 @@ class _Tables:
         assert self._kept is not None
         kinds = (contribution.measure.kind for contribution in self.rows.contributions)
         counted = [self._kept.units if kind == "units" else table for kind, table in zip(kinds, tables, strict=True)]
-        return KeptFigures(self._kept, self._holdings, self._losses, counted)
+        return KeptFigures(self._kept, self._holdings, self._losses, self.of_units.put(counted))
 
     def _slots_of(self, block: Block) -> np.ndarray:
         """Return a block's groups as slots; -1 becomes the largest, the trash."""

@@ -60,20 +60,23 @@ class Contribution:
         What ``fill`` does with that column: ``"rows"`` nothing, ``"present"`` looks for NaN, ``"floats"`` and
         ``"integers"`` compute the sum's contribution, ``"numbers"`` finds the point where steps double,
         ``"choices"`` the candidate, ``"bins"`` the bin, ``"within"`` whether it is between two edges, ``"ready"`` takes
-        it as it is.
+        it as it is; ``"units"`` is of what units contribute, which `dpfast.aggregation.unit_figures` adds up.
     coder
         What finds candidates.
     edges
         Of bins, float64.
+    parts
+        Of what units contribute: what rows add to it, and where that does not say which of them have a value, this.
 
     """
 
     measure: Measure
     native: pl.Expr | None
     block: pl.Expr | None
-    way: Literal["rows", "present", "floats", "numbers", "integers", "choices", "bins", "within", "ready"]
+    way: Literal["rows", "present", "floats", "numbers", "integers", "choices", "bins", "within", "ready", "units"]
     coder: CandidateCoder | None = None
     edges: np.ndarray | None = None
+    parts: tuple[Contribution, ...] = ()
 
     def fill(self, block: Block, column: str, out: np.ndarray) -> None:
         """Write the contributions (int64) of a block's rows into ``out``."""
@@ -138,6 +141,8 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         if name not in schema:
             raise missing_column(name, schema.names(), "a measure")
         refuse_pattern(name)
+    if measure.of_units:
+        return _of_units(measure, schema)
     if measure.kind == "product":
         return _ready(measure, _product(measure, schema))
     if measure.kind == "passes":
@@ -182,7 +187,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if dtype.is_float():
         return Contribution(measure, _sum_floats(column, measure), column, "floats")
     if not dtype.is_integer() and not isinstance(dtype, (pl.Decimal, pl.Date, pl.Datetime, pl.Duration, pl.Time)):
-        verb = "sum" if measure.kind == "sum" else "draw quantiles of"
+        verb = "sum" if measure.kind in ("sum", "addend") else "draw quantiles of"
         raise ColumnError(
             f"cannot {verb} the column {measure.column!r} of dtype {dtype_name(dtype)}; cast it to Float64 or Int64 "
             "first"
@@ -198,6 +203,14 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
     if measure.step_exponent <= _MOST_SHIFT and dtype != pl.UInt64:
         return Contribution(measure, native, as_read(column, dtype), "integers")
     return _ready(measure, native)
+
+
+def _of_units(measure: Measure, schema: pl.Schema) -> Contribution:
+    """Return what rows add to what units contribute, and which of them have a value."""
+    present = _plan_contribution(Measure("values", measure.column), schema)
+    added = [_plan_contribution(factor, schema) for factor in measure.factors]
+    parts = added if added and added[0].way in ("floats", "integers") else [*added, present]
+    return Contribution(measure, None, None, "units", parts=tuple(parts))
 
 
 def _fill_integers(

@@ -175,7 +175,9 @@ class Aggregation(Private):
         groups = 1 if self.public is None else self.public.given.height
         slots = groups if self.coder is None else self.coder.slots
         cells = (contribution.measure for contribution in self.contributions)
-        tables = groups * (8 * sum(one.points if one.kind == "bins" else 1 for one in cells) + 48) + 4 * slots
+        # Of what units contribute, also three numbers of a unit that is handled by itself.
+        numbers = sum(one.points if one.kind == "bins" else 4 if one.of_units else 1 for one in cells)
+        tables = groups * (8 * numbers + 48) + 4 * slots
         check_memory(tables)
         lists = sum(contribution.measure.kind in ("points", "distinct", "found") for contribution in self.contributions)
         if lists:

@@ -58,15 +58,16 @@ class GroupQuery:
       values outside, NaN and null; of calendars the part, null for what they do not show.
     - ``units`` (int64): the distinct units that kept rows in the group; where each row is a unit, its rows.
     - ``measure{i}`` (int64): the sum over the kept rows of what `dpfast.queries.Measure` says that a row contributes,
-      bit for bit.
+      bit for bit; of what units contribute themselves, the sum over the units that keep the group, all of whose rows
+      there count.
 
     Attributes
     ----------
     keys
         The key columns; none is one group of all rows.
     measures
-        Of the kinds ``"rows"``, ``"units"``, ``"values"``, ``"sum"``, ``"matches"``, ``"product"`` and
-        ``"bins"``, of a single one.
+        Of the kinds ``"rows"``, ``"units"``, ``"values"``, ``"sum"``, ``"matches"``, ``"product"``, ``"unit_sum"``,
+        ``"unit_mean"`` and ``"unit_values"``, the last three with a unit alone, and ``"bins"``, of a single one.
     unit
         The column that names whose row it is; rows where it is null are dropped. None where each row is a unit: then
         nothing is bounded.

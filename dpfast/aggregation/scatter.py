@@ -34,11 +34,15 @@ Of values that are found in the data nobody knows beforehand how many there are,
 
 
 def value_exprs(contributions: Sequence[Contribution]) -> list[pl.Expr]:
-    """Return the columns that the measures read, named ``value0``, ``value1``, ... by the measure's place."""
+    """Return the columns that the measures read, named ``value0``, ``value1``, ... by the measure's place.
+
+    Of several parts the second one is named ``value0_1``.
+    """
     return [
-        contribution.block.alias(f"value{i}")
+        part.block.alias(f"value{i}" + f"_{place}" * bool(place))
         for i, contribution in enumerate(contributions)
-        if contribution.block is not None
+        for place, part in enumerate(contribution.parts or (contribution,))
+        if part.block is not None
     ]
 
 
@@ -107,7 +111,7 @@ class Scatter:
     which quantiles are drawn, are collected instead and sorted by slot at the end, and so are choices whose table would
     be too large.
 
-    Sums of integers do not depend on how threads share the rows.
+    Sums of integers do not depend on how threads share the rows. Of what units contribute the tables stay at 0.
 
     Parameters
     ----------
@@ -204,6 +208,8 @@ class Scatter:
         filled = block.filled
         for place in places:
             contribution, table = self._contributions[place], tables[place]
+            if contribution.way == "units":
+                continue
             if contribution.way == "rows":
                 count_slots(slots, table)
                 continue

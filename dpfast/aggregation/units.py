@@ -19,6 +19,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.losses import Losses, losses_of
+from dpfast.aggregation.private import Private
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.columns.comparable import comparable, is_wide
 from dpfast.columns.dtypes import dtype_name
@@ -26,11 +27,31 @@ from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
 from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
 
-__all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
+__all__ = ["BoundedRows", "UnitNumbers", "UnitOrder", "bound_contributions", "express_unit"]
 
 _WORDS = 1 << 16
 _SPREAD = 4
 _MOST_UNITS = 2**31 - 1
+
+
+@dataclass(frozen=True, repr=False)
+class UnitOrder(Private):
+    """Rows that have a unit and a group, unit by unit: exact and private.
+
+    Attributes
+    ----------
+    starts : int64, one more than units
+        Where the rows of each begin.
+    groups : int32
+        Their groups.
+    rows
+        Which rows they are.
+
+    """
+
+    starts: np.ndarray
+    groups: np.ndarray
+    rows: np.ndarray
 
 
 @dataclass
@@ -45,6 +66,8 @@ class BoundedRows:
         Which groups each unit keeps, where that is wanted.
     losses
         What each unit has and keeps, where that is wanted.
+    order
+        All rows unit by unit, where that is wanted.
 
     """
 
@@ -52,6 +75,7 @@ class BoundedRows:
     rows: np.ndarray
     holdings: Holdings | None = None
     losses: Losses | None = None
+    order: UnitOrder | None = None
 
 
 def express_unit(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -214,6 +238,7 @@ def bound_contributions(
     mark_rows: bool,
     list_groups: bool = False,
     tell_losses: bool = False,
+    tell_order: bool = False,
 ) -> BoundedRows:
     """Bound what each unit contributes; see the module's docstring for the guarantee.
 
@@ -241,6 +266,8 @@ def bound_contributions(
         Whether the groups that each unit keeps are wanted.
     tell_losses
         Whether what each unit has and keeps is wanted.
+    tell_order
+        Whether all rows unit by unit are wanted.
 
     """
     starts = np.zeros(number + 1, np.int64)
@@ -249,12 +276,18 @@ def bound_contributions(
     np.cumsum(starts, out=starts)
     kept = int(starts[-1])
     sorted_groups = np.empty(kept, np.int32)
-    if mark_rows:
-        sorted_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
-        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, sorted_rows)
-        groups[units < 0] = -1
+    order = None
+    sorted_rows: np.ndarray = np.empty(0, np.int32)
+    if mark_rows or tell_order:
+        all_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
+        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, all_rows)
+        if tell_order:
+            # Groups that are listed overwrite these.
+            order = UnitOrder(starts, sorted_groups.copy() if list_groups else sorted_groups, all_rows)
+        if mark_rows:
+            sorted_rows = all_rows
+            groups[units < 0] = -1
     else:
-        sorted_rows = np.empty(0, np.int32)
         sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, None)
 
     room = max(1, min(longest, keys))
@@ -293,7 +326,7 @@ def bound_contributions(
         losses = losses_of(np.diff(starts), kept_rows, all_groups, max_groups)
     if list_groups:
         holdings = Holdings(held, sorted_groups[: held[-1] if number else 0].copy())
-    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses)
+    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses, order)
 
 
 def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:

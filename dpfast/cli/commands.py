@@ -123,6 +123,8 @@ _release_options = combined(
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),
     _query("mean", "LOW:HIGH", "a mean"),
+    _query("unit-sum", "LOW:HIGH", "a sum, bounds being of what one unit adds to a group, not of single values"),
+    _query("unit-mean", "LOW:HIGH", "the mean over units of the mean of each one's values"),
     click.option("--units", is_flag=False, flag_value="units", metavar="[NAME]", help="Ask for the number of units."),
     _query("variance", "LOW:HIGH", "a variance"),
     _query("std", "LOW:HIGH", "a standard deviation"),
@@ -157,7 +159,7 @@ _release_options = combined(
         "max_rows_per_group",
         type=LIMIT,
         metavar="N",
-        help="Keep at most N rows of each unit in each group; or auto.",
+        help="Keep at most N rows of each unit in each group; or auto. Of --unit-sum, --unit-mean, --units all count.",
     ),
     click.option(
         "--report-cut",

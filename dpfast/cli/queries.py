@@ -36,6 +36,8 @@ _MENDS = {
     "COLUMN:auto has bounds chosen privately",
     "mean": "write [NAME=]COLUMN:LOW:HIGH, for example --mean dep_delay:-60:600 or --mean day:2024-01-01:2024-12-31; "
     "COLUMN:auto has bounds chosen privately",
+    "unit_sum": "write [NAME=]COLUMN:LOW:HIGH, for example --unit-sum dep_delay:0:5000",
+    "unit_mean": "write [NAME=]COLUMN:LOW:HIGH, for example --unit-mean dep_delay:-60:600",
     "variance": "write [NAME=]COLUMN:LOW:HIGH, for example --variance dep_delay:-60:600",
     "std": "write [NAME=]COLUMN:LOW:HIGH, for example --std dep_delay:-60:600",
     "covariance": "write [NAME=]COLUMN:LOW:HIGH:OTHER:LOW:HIGH, for example --covariance "
@@ -88,6 +90,8 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
     readers: dict[str, Callable[[str], tuple[str, Query]]] = {
         "sum": lambda text: _read_measure(text, "sum", columns),
         "mean": lambda text: _read_measure(text, "mean", columns),
+        "unit_sum": lambda text: _read_measure(text, "unit_sum", columns),
+        "unit_mean": lambda text: _read_measure(text, "unit_mean", columns),
         "variance": lambda text: _read_measure(text, "variance", columns),
         "std": lambda text: _read_measure(text, "std", columns),
         "covariance": _read_covariance,
@@ -132,16 +136,13 @@ def _read_name(text: str, kind: str) -> tuple[str, str]:
 
 
 def _read_bounds(low: str, high: str, kind: str, text: str) -> tuple[float, float]:
+    what = f"the bounds of --{kind.replace('_', '-')} {shortened(text)}"
     try:
         bounds = float(low), float(high)
     except ValueError:
-        raise CommandError(
-            f"the bounds of --{kind} {shortened(text)} are no numbers, nor dates or times written alike; {_MENDS[kind]}"
-        ) from None
+        raise CommandError(f"{what} are no numbers, nor dates or times written alike; {_MENDS[kind]}") from None
     if not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
-        raise CommandError(
-            f"the bounds of --{kind} {shortened(text)} must be finite, the lower one first; {_MENDS[kind]}"
-        )
+        raise CommandError(f"{what} must be finite, the lower one first; {_MENDS[kind]}")
     return bounds
 
 
@@ -190,10 +191,15 @@ def _read_measure(text: str, kind: str, columns: Columns) -> tuple[str, Query]:
 
     name, rest = _read_name(text, kind)
     column, limits = _find_bounds(rest, kind, text, columns)
+    of_units: dict[str, Callable[[], Query]] = {
+        "unit_sum": lambda: dpf.sum(column, unit_bounds=limits),
+        "unit_mean": lambda: dpf.mean(column, bounds=limits, per="unit"),
+    }
     try:
-        return name or f"{column}_{kind}", getattr(dpf, kind)(column, bounds=limits)
+        query = of_units[kind]() if kind in of_units else getattr(dpf, kind)(column, bounds=limits)
     except ParameterError as error:
-        raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"--{kind.replace('_', '-')} {shortened(text)} does not serve: {error}") from None
+    return name or f"{column}_{kind}", query
 
 
 def _read_covariance(text: str) -> tuple[str, Query]:

@@ -15,10 +15,11 @@ from dpfast.errors import ParameterError
 
 __all__ = [
     "AUTO",
-    "AddedBounds",
     "AskedBounds",
     "NumberBounds",
     "OrderedBounds",
+    "OwnAddedBounds",
+    "OwnUnitBounds",
     "ReadBounds",
     "ordered_bounds",
     "read_bounds",
@@ -57,7 +58,9 @@ def _no_numbers() -> Iterator[object]:
 #: Of numbers alone.
 NumberBounds: TypeAlias = Annotated[_NUMBERS | _AUTO, Special(_no_numbers)]
 #: Of values that can be added up.
-AddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _AUTO, Special(_no_ordered)]
+OwnAddedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _AUTO | None, Special(_no_ordered, optional=True)]
+#: Of what units add, which are not chosen.
+OwnUnitBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | None, Special(_no_ordered, optional=True)]
 #: Of values that are ordered, and have differences.
 OrderedBounds: TypeAlias = Annotated[_NUMBERS | _DURATIONS | _DATES | _TIMES | _AUTO, Special(_no_ordered)]
 

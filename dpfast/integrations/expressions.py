@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 
 from dpfast import queries
-from dpfast.columns.bounds import AddedBounds, NumberBounds, OrderedBounds
+from dpfast.columns.bounds import NumberBounds, OrderedBounds, OwnAddedBounds, OwnUnitBounds
 from dpfast.columns.candidates import Candidates, OwnCandidates
 from dpfast.columns.grid import Grid
 from dpfast.columns.ranks import Quantiles
@@ -25,6 +25,7 @@ from dpfast.queries import (
     Lowest,
     ModeQuery,
     Name,
+    Per,
     ProportionQuery,
     QuantileQuery,
     Query,
@@ -84,8 +85,8 @@ class Expressions:
         """
         return queries.count(self._column(), where=where)
 
-    def sum(self, *, bounds: AddedBounds) -> Query:
-        """Return `dpfast.sum` of the column, which has the parameter's documentation.
+    def sum(self, *, bounds: OwnAddedBounds = None, unit_bounds: OwnUnitBounds = None) -> Query:
+        """Return `dpfast.sum` of the column, which has the parameters' documentation.
 
         Examples
         --------
@@ -93,10 +94,10 @@ class Expressions:
         Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
 
         """
-        return queries.sum(self._column(), bounds=bounds)
+        return queries.sum(self._column(), bounds=bounds, unit_bounds=unit_bounds)
 
-    def mean(self, *, bounds: OrderedBounds) -> Query:
-        """Return `dpfast.mean` of the column, which has the parameter's documentation.
+    def mean(self, *, bounds: OrderedBounds, per: Per = "row") -> Query:
+        """Return `dpfast.mean` of the column, which has the parameters' documentation.
 
         Examples
         --------
@@ -104,7 +105,7 @@ class Expressions:
         Query(kind='mean', column='dep_delay', bounds=(-60.0, 600.0))
 
         """
-        return queries.mean(self._column(), bounds=bounds)
+        return queries.mean(self._column(), bounds=bounds, per=per)
 
     def proportion(
         self,

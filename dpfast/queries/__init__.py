@@ -8,8 +8,10 @@ from dpfast.queries.basic import (
     ModeQuery,
     Name,
     OwnName,
+    Per,
     QuantileQuery,
     Query,
+    UnitQuery,
     bins,
     maximum,
     mean,
@@ -32,6 +34,7 @@ from dpfast.queries.measures import (
 )
 from dpfast.queries.moments import CovarianceQuery, covariance, std, variance
 from dpfast.queries.proportions import Condition, ProportionQuery, proportion
+from dpfast.queries.unit_measures import adds_once, unit_measures
 from dpfast.queries.values import DistinctQuery, RankedQuery, Winners, count_distinct, top_k
 from dpfast.rows.values import NAME
 
@@ -50,11 +53,14 @@ __all__ = [
     "ModeQuery",
     "Name",
     "OwnName",
+    "Per",
     "ProportionQuery",
     "QuantileQuery",
     "Query",
     "RankedQuery",
+    "UnitQuery",
     "Winners",
+    "adds_once",
     "bins",
     "bins_measure",
     "cdf",
@@ -77,6 +83,7 @@ __all__ = [
     "sum",
     "sum_measure",
     "top_k",
+    "unit_measures",
     "units",
     "variance",
 ]

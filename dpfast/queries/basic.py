@@ -10,8 +10,17 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpfast.arguments import Number
-from dpfast.columns.bounds import AUTO, AddedBounds, AskedBounds, OrderedBounds, read_bounds, show_bounds
+from dpfast.arguments import Choice, Number
+from dpfast.columns.bounds import (
+    AUTO,
+    AskedBounds,
+    OrderedBounds,
+    OwnAddedBounds,
+    OwnUnitBounds,
+    ordered_bounds,
+    read_bounds,
+    show_bounds,
+)
 from dpfast.columns.candidates import Candidates, read_candidates
 from dpfast.columns.edges import Edge, Edges, read_edges
 from dpfast.columns.grid import Grid, read_grid
@@ -24,8 +33,10 @@ from dpfast.showing import shown_fields
 __all__ = [
     "Bins",
     "ModeQuery",
+    "Per",
     "QuantileQuery",
     "Query",
+    "UnitQuery",
     "are_computed",
     "bins",
     "maximum",
@@ -58,6 +69,9 @@ Kind: TypeAlias = Literal[
     "count_distinct",
 ]
 LOWEST, HIGHEST = Number(0, 0.5), Number(0.5, 1)
+PER = Choice(("row", "unit"))
+#: Whether each row counts the same, or each privacy unit.
+Per: TypeAlias = Annotated[Literal["row", "unit"], PER]
 Name: TypeAlias = Annotated[str, NAME]
 OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
@@ -148,6 +162,21 @@ class Query:
 
 
 @dataclass(frozen=True)
+class UnitQuery(Query):
+    """A sum or a mean to which each privacy unit adds one number: what `sum` and `mean` return of units."""
+
+    __repr__ = shown_fields
+
+    @property
+    def in_words(self) -> str:
+        """What is asked."""
+        assert self.bounds is not None
+        if self.kind == "sum":
+            return f"sum of {self.column}, the sum of each unit clipped to {show_bounds(self.bounds)}"
+        return f"mean over units of the mean of {self.column}, values clipped to {show_bounds(self.bounds)}"
+
+
+@dataclass(frozen=True)
 class QuantileQuery(Query):
     """Quantiles for every group: what `quantile` returns.
 
@@ -197,8 +226,8 @@ class ModeQuery(Query):
     __repr__ = shown_fields
 
 
-def sum(column: Name, *, bounds: AddedBounds) -> Query:
-    """Ask for the sum of a column in every group, each value clipped to the bounds.
+def sum(column: Name, *, bounds: OwnAddedBounds = None, unit_bounds: OwnUnitBounds = None) -> Query:
+    """Ask for the sum of a column in every group: each value clipped, or the sum of each privacy unit.
 
     Parameters
     ----------
@@ -209,17 +238,41 @@ def sum(column: Name, *, bounds: AddedBounds) -> Query:
         The lowest and the highest value that counts in full: public, chosen without looking at the data. Two numbers,
         or two timedeltas. ``"auto"`` for bounds that the release chooses privately, from the data, at a share of its
         budget (`dpf.plan`): where nothing better is known, since good bounds cost nothing.
+    unit_bounds
+        In place of ``bounds``: what one privacy unit may add to a group. All its rows there are added up, and their sum
+        is clipped to these, so that the noise does not depend on how many rows a unit has: ``max_rows_per_group`` plays
+        no role, and may be left out where no other query needs it. Units without a value in a group add nothing. Where
+        each row is a unit it is the same as ``bounds``.
+
+    Notes
+    -----
+    No value of a unit is clipped but those of at least 4,096 times the larger of ``unit_bounds`` in magnitude, and
+    infinities like them. Values are rounded to about 2**-35 of that bound before they are added up, whole numbers below
+    bounds of 2**35 not at all. The sum itself is exact, and the same in any order of rows. What a unit adds to a
+    `count` of a group is bounded by ``max_rows_per_group``.
+
+    Raises
+    ------
+    ParameterError
+        Neither or both of the bounds are given, or they are not two numbers or timedeltas, the lower one first.
 
     Examples
     --------
     >>> sum("dep_delay", bounds=(0, 600))
     Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
+    >>> sum("dep_delay", unit_bounds=(0, 5000)).in_words
+    'sum of dep_delay, the sum of each unit clipped to [0, 5000]'
 
     """
-    return Query("sum", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
+    name = NAME.read("column", column)
+    if unit_bounds is None:
+        return Query("sum", name, read_bounds(bounds), are_computed(bounds))
+    if bounds is not None:
+        raise ParameterError("bounds", bounds, "left out where unit_bounds is given", "give one of both")
+    return UnitQuery("sum", name, ordered_bounds(unit_bounds, "unit_bounds"), are_computed(unit_bounds))
 
 
-def mean(column: Name, *, bounds: OrderedBounds) -> Query:
+def mean(column: Name, *, bounds: OrderedBounds, per: Per = "row") -> Query:
     """Ask for the mean of a column's values in every group, each value clipped to the bounds.
 
     It is made of two answers that share the query's budget: the sum of the differences to the middle of the
@@ -234,17 +287,30 @@ def mean(column: Name, *, bounds: OrderedBounds) -> Query:
     bounds
         As for `sum`, or two dates, datetimes or times: of the column's own type, with a time zone if it has one; or
         ``"auto"``.
+    per
+        ``"row"`` for the mean of all values. ``"unit"`` for the mean, over privacy units, of the mean of each unit's
+        values in the group: each unit counts the same, however many rows it has, all of which count. It is made of the
+        sum of these means and of the number of units that have a value, whose noise is that of one row a unit:
+        ``max_rows_per_group`` plays no role, and may be left out where no other query needs it. The mean of a unit is
+        rounded to the nearest step of the bounds, as values are. Where each row is a unit, both are the same.
 
     Examples
     --------
     >>> mean("dep_delay", bounds=(-60, 600)).bounds
     (-60.0, 600.0)
+    >>> mean("dep_delay", bounds=(-60, 600), per="unit").in_words
+    'mean over units of the mean of dep_delay, values clipped to [-60, 600]'
     >>> from datetime import datetime
     >>> mean("departed", bounds=(datetime(2013, 1, 1), datetime(2014, 1, 1))).column
     'departed'
 
     """
-    return Query("mean", NAME.read("column", column), read_bounds(bounds), are_computed(bounds))
+    name = NAME.read("column", column)
+    if PER.read("per", per) == "row":
+        return Query("mean", name, read_bounds(bounds), are_computed(bounds))
+    if isinstance(bounds, str) and bounds == AUTO:
+        raise ParameterError("bounds", bounds, 'two values with per="unit"', "write for example bounds=(0, 600)")
+    return UnitQuery("mean", name, ordered_bounds(bounds), are_computed(bounds))
 
 
 def quantile(column: Name, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
@@ -378,6 +444,6 @@ def bins(column: Name, edges: Edges) -> Bins:
     return Bins(column, edges)  # type: ignore[arg-type]  # which become a tuple there
 
 
-def are_computed(bounds: Iterable[object]) -> bool:
+def are_computed(bounds: Iterable[object] | None) -> bool:
     """Return whether a bound was given as a NumPy number."""
-    return any(isinstance(bound, np.generic) for bound in bounds)
+    return any(isinstance(bound, np.generic) for bound in bounds or ())

@@ -18,6 +18,7 @@ from dpfast.queries.values import RankedQuery
 from dpfast.rows.filters import Filter
 
 __all__ = [
+    "FINEST_EXPONENT",
     "Measure",
     "bins_measure",
     "choices_measure",
@@ -52,7 +53,14 @@ class Measure:
     - ``"points"``: as a sum, with ``centre`` one below ``lower``, so that 0 is none; they are not added up but kept
       group by group; with ``doublings`` they are the numbers of points of a `PublicGrid`;
     - ``"choices"``: the number of the candidate that it is, from 1, 0 for none; rows are counted for each of them;
-    - ``"found"``: the same, candidates being all values of the column of ``dtype``, which are found in the data.
+    - ``"found"``: the same, candidates being all values of the column of ``dtype``, which are found in the data;
+    - ``"addend"``: as a sum, between bounds of 2**47 steps: what the sum of a unit is made of.
+
+    A privacy unit contributes, of all its rows in the group, if it has a value there (`dpfast.queries.unit_measures`),
+
+    - ``"unit_sum"``: ``clip(floor(s / 2**shift + 1/2), lower, upper)``, s being the sum of its rows' one factor;
+    - ``"unit_mean"``: ``floor(s / n + 1/2)``, n being the number of its values;
+    - ``"unit_values"``: 1.
 
     Of values, sums, products and matches, rows contribute 0 too where a column of ``given`` is null or NaN.
 
@@ -75,6 +83,10 @@ class Measure:
         "points",
         "choices",
         "found",
+        "addend",
+        "unit_sum",
+        "unit_mean",
+        "unit_values",
     ]
     column: str | None = None
     step_exponent: int = 0
@@ -129,10 +141,18 @@ class Measure:
 
     @property
     def extremes(self) -> tuple[int, int]:
-        """The least and the largest that a row contributes, 0 for a row that contributes nothing beside them."""
-        if self.kind in ("sum", "matches", "product"):
+        """The least and the largest that a row contributes, 0 for a row that contributes nothing beside them.
+
+        Of what units contribute, these of a unit.
+        """
+        if self.kind in ("sum", "matches", "product", "unit_sum", "unit_mean"):
             return self.lower - self.centre, self.upper - self.centre
         return 0, 1
+
+    @property
+    def of_units(self) -> bool:
+        """Whether a unit contributes one number to a group, made of all of its rows there."""
+        return self.kind in ("unit_sum", "unit_mean", "unit_values")
 
     @property
     def selects(self) -> bool:
@@ -170,16 +190,18 @@ class Measure:
         magnitude. Adding a unit moves at most G entries by R M each: L1 = G R M, L2 = sqrt(G) R M. Replacing one
         takes away and adds: L1 = 2 G R M; in L2 an entry that both touch moves by at most R S,
         S = max(high, 0) - min(low, 0), and two entries apart by R M each, so L2 = sqrt(G) R max(S, sqrt(2) M).
+        What units contribute themselves is one number a group, whatever rows they have: R = 1.
         """
         low, high = self.extremes
         largest, spread = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
         if self.kind == "bins":
             return self._sensitivity_of_bins(unit)
         # A unit is counted once in a group, whatever rows it has there.
-        groups, rows = unit.max_groups, 1 if self.kind == "units" else unit.max_rows_per_group
+        once = self.of_units or self.kind == "units"
+        groups, rows = unit.max_groups, 1 if once else unit.max_rows_per_group
         step = float(self.step)
         rows_reason = [f"{rows} rows"] * (rows > 1)
-        row_reason = "1 a unit" if self.kind == "units" else f"{largest * step:g} a row"
+        row_reason = f"{largest * (1.0 if self.kind == 'units' else step):g} a {'unit' if once else 'row'}"
         l1_terms = [f"{groups} groups"] * (groups > 1) + rows_reason
         l2_terms = [f"sqrt({groups} groups)"] * (groups > 1) + rows_reason
         if unit.neighbors == "add_remove":
@@ -190,7 +212,9 @@ class Measure:
             l2_squared = groups * rows**2 * max(spread**2, 2 * largest**2)
             l1_terms.insert(0, "2 (replaced)")
             replaced = f"sqrt(2) x {row_reason}"
-            l2_row = replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced row"
+            l2_row = (
+                replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced {'unit' if once else 'row'}"
+            )
         return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
 
     def _sensitivity_of_bins(self, unit: PrivacyUnit) -> Sensitivity:
@@ -215,7 +239,7 @@ class Measure:
 # With 2**38 rows, the documented limit, and less than 2**24 steps a row, sums stay below 2**62.
 _LARGEST_CONTRIBUTION, _LARGEST_STEPS = 2**24 - 1, 2**53
 # Steps and the scales in them stay normal floats.
-_FINEST_EXPONENT = -960
+FINEST_EXPONENT = -960
 
 
 def sum_measure(query: Query) -> Measure:
@@ -227,7 +251,7 @@ def sum_measure(query: Query) -> Measure:
     centred = query.kind != "sum"
     widest = max(abs(lower), abs(upper))
     exponent = math.frexp(float((upper - lower) / 2 if centred else widest))[1] - 26
-    exponent = max(exponent, math.frexp(float(widest))[1] - 54, _FINEST_EXPONENT)
+    exponent = max(exponent, math.frexp(float(widest))[1] - 54, FINEST_EXPONENT)
     if query.values.whole and not centred:
         exponent = max(exponent, 0)
     while True:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection
 from pathlib import Path
 
-from dpfast.accounting.privacy_unit import BOUND, Neighbors, PrivacyUnit
+from dpfast.accounting.privacy_unit import ALL_ROWS, BOUND, Neighbors, PrivacyUnit
 from dpfast.errors import ParameterError, PrivacyUnitWarning
 
 __all__ = ["ROW", "UNSAID", "check_row", "read_unit"]
@@ -24,11 +24,18 @@ _LEFT_OUT = "left out where each row is a unit"
 
 
 def read_unit(
-    column: str | None, max_groups: object, max_rows_per_group: object, neighbors: Neighbors, *, told: bool = False
+    column: str | None,
+    max_groups: object,
+    max_rows_per_group: object,
+    neighbors: Neighbors,
+    *,
+    counts_rows: bool = True,
+    told: bool = False,
 ) -> PrivacyUnit:
     """Return whose presence is hidden, and warn the caller where nobody said it, unless they were ``told`` already.
 
-    ``"row"`` without bounds is each row, and with bounds a column of that name, as a column needs them.
+    ``"row"`` without bounds is each row, and with bounds a column of that name, as a column needs them. Unless
+    ``counts_rows``, nothing depends on how many rows a unit has in a group, and no bound on these is needed.
     """
     bounds = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
     if column is None or (column == ROW and max_groups is None and max_rows_per_group is None):
@@ -38,6 +45,8 @@ def read_unit(
         if column is None and not told:
             warnings.warn(UNSAID, PrivacyUnitWarning, stacklevel=_levels_to_caller())
         return PrivacyUnit(None, 1, 1, neighbors)
+    if max_rows_per_group is None and not counts_rows:
+        bounds["max_rows_per_group"] = ALL_ROWS
     for name, bound in bounds.items():
         if bound is None:
             allowed = f'{BOUND.allowed}, or "auto", where privacy_unit is given'

@@ -124,9 +124,10 @@ class Blueprint(ABC):
         unit = self.unit
         if unit.column is None:
             return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
+        rows = "all rows" if unit.keeps_all_rows else f"{unit.max_rows_per_group} rows"
         return (
             f"all rows with one value of {unit.column}: at most {unit.max_groups} groups and "
-            f"{unit.max_rows_per_group} rows in each are kept, chosen at random; neighbours: {unit.neighbors}"
+            f"{rows} in each are kept, chosen at random; neighbours: {unit.neighbors}"
         )
 
     def explain(self, *, measures: bool = True) -> str:

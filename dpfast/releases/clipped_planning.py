@@ -10,7 +10,7 @@ from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.errors import ParameterError, Words
-from dpfast.queries import Measure, Query
+from dpfast.queries import Measure, Query, UnitQuery
 from dpfast.releases.caveats import caveats
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.clipping import Clipping, Coordinate
@@ -43,7 +43,11 @@ def clips_whole_units(request: Request) -> bool:
     if optimal or (request.error is None and request.rho is None and not request.delta):
         return False
     queries = request.queries.values()
-    return all(not isinstance(query, Query) or (query.kind in _KINDS and not query.leaves_open) for query in queries)
+    return all(
+        not isinstance(query, Query)
+        or (query.kind in _KINDS and not query.leaves_open and not isinstance(query, UnitQuery))
+        for query in queries
+    )
 
 
 def draw_up_clipped(request: Request) -> ClippedBlueprint:

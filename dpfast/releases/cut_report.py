@@ -30,7 +30,7 @@ from dpfast.mechanisms.clipping import last_told
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.noise.laplace import laplace_noise
-from dpfast.queries import Query
+from dpfast.queries import Query, UnitQuery
 from dpfast.randomness import SystemRandom
 from dpfast.releases.measure_noise import noise_of
 from dpfast.releases.splitting import portions
@@ -48,6 +48,11 @@ _KINDS: Mapping[str, LossKind] = {"count": "rows", "sum": "rows", "units": "grou
 def corrected_name(name: str, query: Query) -> str | None:
     """Return the name of a query's corrected figures; None for those that are not corrected."""
     return f"{name}_corrected" if query.kind in _KINDS else None
+
+
+def _lost_by(query: Query) -> LossKind:
+    """Return what is lost of what a query adds up: rows, or pairs of a unit and a group, of each of which it is one."""
+    return "groups" if isinstance(query, UnitQuery) else _KINDS[query.kind]
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class CutReport:
     share
         The part of the whole budget that it gets.
     kinds
-        What is counted: rows, and groups where a query counts units.
+        What is counted: rows, and groups where a query counts units, or adds up what they contribute.
     noise, charge
         The noise on all numbers, and what it costs.
     corrected
@@ -228,7 +233,8 @@ def plan_cut(
     part, rest = portions(budget.units, [exact, 1 - exact])
     if not part or not rest:
         raise ParameterError(budget.kind, float(budget.amount), "larger: report_cut leaves less than 1e-18 of it")
-    counts_units = any(query.kind == "units" for query in queries.values())
+    corrected = {name: _lost_by(query) for name, query in queries.items() if query.kind in _KINDS}
+    counts_units = "groups" in corrected.values()
     kinds: tuple[LossKind, ...] = ("rows", "groups") if counts_units else ("rows",)
     moved = 2 * len(kinds) * (2 if unit.neighbors == "replace" else 1)
     noise, charge = noise_of(
@@ -239,7 +245,6 @@ def plan_cut(
         f"units by what bounding cut, by {by}",
         "raise {} or report_cut",
     )
-    corrected = {name: _KINDS[query.kind] for name, query in queries.items() if query.kind in _KINDS}
     return CutReport(share, kinds, noise, charge, corrected), Budget(budget.kind, rest, budget.delta_units)
 
 

@@ -86,7 +86,7 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     if sampled is not None:
         refuse_other_figures(request.interval, queries)
     wishes = None if request.error is None else read_wishes(request.error, queries)
-    ways = _measures_by_noise(queries, mechanism, budget)
+    ways = _measures_by_noise(queries, mechanism, budget, of_rows=unit.column is None)
     lists = not is_engine(source)
     if not lists:
         refuse_cut(request.report_cut, "None where a database aggregates", 'let rows be read: engine="rows"')
@@ -135,7 +135,7 @@ def read_whole_budget(request: Request) -> Budget:
 
 
 def _measures_by_noise(
-    queries: Mapping[str, Query], mechanism: AskedMechanism, budget: Budget
+    queries: Mapping[str, Query], mechanism: AskedMechanism, budget: Budget, *, of_rows: bool
 ) -> list[dict[str, list[Measure]]]:
     """Return what queries are answered from, for each kind of noise that they may get, where that is another.
 
@@ -143,7 +143,10 @@ def _measures_by_noise(
     """
     both = [False, True] if budget.kind == "rho" or budget.delta_units else [False]
     likely = {"laplace": [False], "gaussian": [True]}.get(mechanism, both)
-    ways = [{name: measures_of(query, gaussian=gaussian) for name, query in queries.items()} for gaussian in likely]
+    ways = [
+        {name: measures_of(query, gaussian=gaussian, of_rows=of_rows) for name, query in queries.items()}
+        for gaussian in likely
+    ]
     return ways[:1] if ways[0] == ways[-1] else ways
 
 

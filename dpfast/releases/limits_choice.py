@@ -31,7 +31,8 @@ from dpfast.aggregation.unit_survey import GROUP_POINTS, ROW_POINTS, WHOLE, Unit
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts
-from dpfast.queries import Query
+from dpfast.queries import Query, UnitQuery
+from dpfast.releases.asked_unit import ALL_ROWS
 from dpfast.releases.choosing_keys import rough_scale
 from dpfast.releases.private_choices import Chosen, Draft, PrivateChoice
 from dpfast.releases.request import Request
@@ -60,6 +61,8 @@ _FEW = 4
 
 def limits_choice(request: Request) -> LimitsChoice | None:
     """Return the choice of the limits that a request leaves open; None where it leaves none, or lacks one of them."""
+    if request.max_rows_per_group is None and request.adds_once:
+        request = replace(request, max_rows_per_group=ALL_ROWS)
     limits = request.max_groups, request.max_rows_per_group
     if request.privacy_unit is None or None in limits or "auto" not in limits:
         return None
@@ -216,7 +219,8 @@ class LimitsChoice(PrivateChoice):
             laplace, gaussian = _scales(budget, part, request.mechanism)
             if levels:
                 laplace, gaussian = laplace * levels, gaussian * levels if budget.kind == "rho" else math.inf
-            aims.append(Aim(_KINDS.get(kind, "ratio"), laplace * wide, gaussian * math.sqrt(wide), figures))
+            lost = "units" if isinstance(planned.query, UnitQuery) else _KINDS.get(kind, "ratio")
+            aims.append(Aim(lost, laplace * wide, gaussian * math.sqrt(wide), figures))
         return aims
 
     def _threshold(self, request: Request) -> tuple[float, float] | None:

@@ -71,11 +71,14 @@ def made_up(
     group = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.arange(group.size)
     columns = {name: _column(dtype, rows % 10) for name, dtype in schema.items() if not dtype.is_nested()}
+    rows_per_unit = max(rows.size / max(units, 1), 1.0)
     for place, (query, measures) in enumerate(queries):
         for measure in measures:
             for one in (measure, *measure.factors):
                 if one.column in columns:
                     spread = (rows * _GOLDEN + place * _SILVER) % 1.0
+                    if measure.kind == "unit_sum":
+                        spread = _shared(spread, query, rows_per_unit)
                     columns[one.column] = _values(query, one, schema[one.column], spread, columns[one.column])
     for entry in by:
         if isinstance(entry, Calendar):
@@ -120,6 +123,13 @@ def _moments(entry: Calendar, dtype: pl.DataType, keys: pl.DataFrame | None, gro
         return known[entry.column].gather(np.arange(groups) % known.height)
     parts = keys.select(pl.col(entry.name).cast(known["\0part"].dtype).alias("\0part"))
     return parts.join(known, on="\0part", how="left", maintain_order="left")[entry.column]
+
+
+def _shared(spread: NDArray[np.floating[Any]], query: Query, rows: float) -> NDArray[np.floating[Any]]:
+    """Return where in the bounds of a unit's sum the values of so many rows lie that they make it together."""
+    low, high = map(float, query.limits())
+    shared: NDArray[np.floating[Any]] = ((low + spread * (high - low)) / rows - low) / (high - low)
+    return shared
 
 
 def _values(

@@ -104,10 +104,10 @@ def plan(
         which the noise exceeds each of these with probability 0.05 at most, which is ``error95`` in `Plan.to_frame`. A
         mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes (in
         ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on
-        the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more. What
-        clipping and bounds on a unit's rows lose is not in it. The selection of keys gets as much as a query does on
-        average, and nothing but delta where a count is the test. With a workload a number: the root mean square error
-        over all queries, ``rmse`` in `Plan.to_frame`.
+        the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more, or
+        units for a mean of these. What clipping and bounds on a unit's rows lose is not in it. The selection of keys
+        gets as much as a query does on average, and nothing but delta where a count is the test. With a workload a
+        number: the root mean square error over all queries, ``rmse`` in `Plan.to_frame`.
     budget
         What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
         epsilon without limit, and for `release` what its ledger adds up.
@@ -135,13 +135,15 @@ def plan(
         ``"row"`` where each row is a unit by itself, as nobody has two; where the data have a column of that name, it
         is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
-        What is kept of each unit, chosen at random: needed with ``privacy_unit``. ``"auto"`` for one of them or both:
-        chosen first and privately, with 15% of the budget, by noisy histograms of how many groups units have, and
-        of how many rows there, such that the predicted error of all queries is least, of what is cut and of the noise.
-        `Release.chosen` has them. For rows that are read here. With ``"auto"`` for both, counts, sums and means by
-        public ``keys``, and a budget for Gaussian noise, all rows count in place of that: what a unit adds to all
-        groups together is scaled down where it is longer, as a vector, than a norm that is chosen privately, with a
-        twentieth of the budget or less.
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``. Where each query takes one number of
+        a unit (`dpf.units`, `dpf.sum` with ``unit_bounds``, `dpf.mean` ``per="unit"``), all its rows in the groups that
+        it keeps count, and ``max_rows_per_group`` may be left out; beside other queries it is for these. ``"auto"`` for
+        one of them or both: chosen first and privately, with 15% of the budget, by noisy histograms of how many groups
+        units have, and of how many rows there, such that the predicted error of all queries is least, of what is cut
+        and of the noise. `Release.chosen` has them. For rows that are read here. With ``"auto"`` for both, counts, sums
+        and means of rows by public ``keys``, and a budget for Gaussian noise, all rows count in place of that: what a
+        unit adds to all groups together is scaled down where it is longer, as a vector, than a norm that is chosen
+        privately, with a twentieth of the budget or less.
     report_cut
         The share of the budget, from 1e-6 to 0.5, for telling what ``max_groups`` and ``max_rows_per_group`` cut off:
         about how many units lost rows, and about which part of all rows was kept (`Release.cut`), with a warning where

@@ -9,6 +9,8 @@ Each interval holds its figure with probability 0.95 at least, noise and sample 
 however small the group; nothing is approximated by a normal distribution. Between units nothing is known but the
 bounds that were declared, so that intervals are wide where a unit may have many rows.
 
+Of what units contribute themselves R is 1, and the mean is that of the population's units.
+
 Counts and sums. Let x_i lie between 0 and B, and m be the mean of S. By Chernoff's bound S is at most s < m, and at
 least s > m, but with probability exp(-(m - s + s ln(s / m)) / B). So m lies where that exponent is at most ln(1 / p),
 but for a probability p on either side. The exact S is within the reach of the noise but for its own probability, and
@@ -94,7 +96,7 @@ class Sampled:
         low, high = _row_bounds(part.measure)
         reach, values = part.reach(_MISS / 2), drawn.astype(np.float64) * part.step
         sign = -1.0 if low < 0 else 1.0
-        rows = 1 if part.measure.kind == "units" else self.rows
+        rows = self._rows_of(part.measure)
         largest, side = rows * max(abs(low), abs(high)), math.log(4 / _MISS)
         low_end, high_end = (
             _lowest_mean(np.maximum(sign * values - reach, 0.0), largest * side),
@@ -102,11 +104,16 @@ class Sampled:
         )
         return (low_end, high_end) if sign > 0 else (-high_end, -low_end)
 
+    def _rows_of(self, measure: Measure) -> int:
+        """Return how often a unit adds to a measure: once to what it contributes itself."""
+        return 1 if measure.of_units or measure.kind == "units" else self.rows
+
     def _of_means(
         self, query: Query, parts: Sequence[Any], noisy: Sequence[NDArray[np.int64]]
     ) -> tuple[_Floats, _Floats]:
         """Return the interval of a mean: four events have a fourth of the probability to miss each."""
         summed, counted = parts
+        each = self._rows_of(summed.measure)
         lowest, highest = query.limits()
         miss = _MISS / 4
         # Of differences to the centre that the sum is of.
@@ -115,12 +122,12 @@ class Sampled:
         reach, off = summed.reach(miss), counted.reach(miss)
         count = noisy[1].astype(np.float64)
         sums = noisy[0].astype(np.float64) * summed.step - middle * count
-        most = _highest_mean(np.maximum(count + off, 0.0), self.rows * math.log(1 / miss))
+        most = _highest_mean(np.maximum(count + off, 0.0), each * math.log(1 / miss))
         t = math.log(2 / miss)
         known = count - off > 0
         rows = np.where(known, count, 1.0)
-        linear = reach + width / 2 * off + self.rows * width * t / 3
-        spread = 2 * t * self.rows * most
+        linear = reach + width / 2 * off + each * width * t / 3
+        spread = 2 * t * each * most
         ends = []
         for side in (-1.0, 1.0):
             # In units of half the width about the middle: (rows (q - m))**2 <= spread (1 - m) (1 + m).

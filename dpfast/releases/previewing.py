@@ -13,13 +13,14 @@ import polars as pl
 
 from dpfast.aggregation import Grouping, prepare
 from dpfast.aggregation.keys import name_of
-from dpfast.aggregation.sources import open_data
+from dpfast.aggregation.protocols import Engine
+from dpfast.aggregation.sources import Source, open_data
 from dpfast.arguments import Instance, Special, Whole
 from dpfast.columns.bounds import AUTO, ReadBounds
 from dpfast.columns.value_axis import axis_of
 from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
-from dpfast.queries import Measure, Query, RankedQuery
+from dpfast.queries import Measure, Query, RankedQuery, UnitQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
@@ -283,6 +284,9 @@ def _exact(
     cut, share = np.zeros(totals.size), None
     if unit is not None:
         everyone = Grouping(entries, found, unit, _MOST_BOUND, _MOST_BOUND, where=where)
+        for name, query in widened.items():
+            if isinstance(query, UnitQuery) and query.kind == "mean":
+                truth = truth.with_columns(_mean_of_units(query, source, everyone).alias(name))
         if counted:
             numbers = prepare(source, everyone, [Measure("units")]).run(bounding_words).measures[0]
             truth = truth.with_columns(pl.Series(name, numbers) for name in counted)
@@ -294,6 +298,17 @@ def _exact(
     return _comparable(truth).with_columns(
         pl.Series("rows", totals), pl.Series("rows_cut", np.where(totals > 0, cut, 0.0))
     ).with_row_index("\0group"), share
+
+
+def _mean_of_units(query: UnitQuery, source: Source | Engine, everyone: Grouping) -> pl.Series:
+    """Return the exact mean over units of their means."""
+    known = of_columns(query, source.schema())
+    measures = measures_of(known)
+    total, counts = prepare(source, everyone, measures).run(bounding_words).measures
+    step = Fraction(2) ** measures[0].step_exponent
+    low, high = known.limits()
+    means = total * float(step) / np.maximum(counts, 1)
+    return pl.Series(known.values.near(measures[0].centre * step, means, low, high))
 
 
 def _widened(query: Query, frame: pl.DataFrame) -> Query:

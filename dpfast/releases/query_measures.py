@@ -19,6 +19,7 @@ from dpfast.queries import (
     QuantileQuery,
     Query,
     RankedQuery,
+    UnitQuery,
     bins_measure,
     choices_measure,
     matches_measure,
@@ -26,6 +27,7 @@ from dpfast.queries import (
     product_measure,
     ranked_measure,
     sum_measure,
+    unit_measures,
 )
 from dpfast.queries.moments import half_widths
 from dpfast.releases.distribution_answers import best_blocks
@@ -77,11 +79,14 @@ def of_columns(query: Query, columns: Mapping[str, pl.DataType]) -> Query:
     return known
 
 
-def measures_of(query: Query, *, gaussian: bool = False) -> list[Measure]:
+def measures_of(query: Query, *, gaussian: bool = False, of_rows: bool = False) -> list[Measure]:
     """Return the measures that a query is answered from, in the order in which its answer takes them.
 
     ``gaussian`` says that the noise is expected to be: what else is measured beside counts of bins depends on it.
+    ``of_rows`` says that each row is a privacy unit: then what a unit adds is what its row adds.
     """
+    if isinstance(query, UnitQuery) and not of_rows:
+        return unit_measures(query)
     if isinstance(query, DistributionQuery):
         own = query.kind == "histogram"
         blocks = ((1, 1),) if own else best_blocks(len(query.cells) - 1, gaussian=gaussian)
@@ -133,6 +138,8 @@ def said_of(query: Query, measure: Measure) -> str:
     return {
         "sum": "sum",
         "values": "number of values",
+        "unit_mean": "sum of the units' means",
+        "unit_values": "number of units",
         "matches": "values that fulfil it",
         "product": squares,
     }.get(measure.kind, "")
@@ -152,7 +159,7 @@ def importance_of(query: Query, measure: Measure) -> Fraction:
         return Fraction(1)
     first, second = half_widths(query)
     if query.kind in ("mean", "proportion"):
-        return first**2 if measure.kind == "values" else Fraction(1)
+        return first**2 if measure.kind in ("values", "unit_values") else Fraction(1)
     if measure.kind == "values":
         return (first * second) ** 2 / (1 if isinstance(query, CovarianceQuery) else 4)
     if measure.kind == "product":
@@ -174,6 +181,8 @@ def explain_measure(measure: Measure) -> str:
     beside = "".join(f", where {name} is not missing" for name in measure.given)
     if measure.kind == "sum":
         return (f"sum of {_difference(measure)}" if measure.centre else "sum") + beside
+    if measure.kind == "unit_mean":
+        return f"sum of units' means of {_difference(measure)}"
     if measure.kind == "bins":
         blocks = ", ".join(f"{size}" for size, _ in measure.blocks)
         beside = f", and of blocks of {blocks.partition(', ')[2]}" if len(measure.blocks) > 1 else ""
@@ -185,6 +194,8 @@ def explain_measure(measure: Measure) -> str:
         "values": "values that are not missing",
         "missing": "missing values",
         "found": "rows of each value",
+        "unit_sum": "sum of units' clipped sums",
+        "unit_values": "privacy units with a value",
         "choices": f"rows of each of {measure.points} candidates",
     }[measure.kind] + beside
 

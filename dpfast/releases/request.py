@@ -9,14 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import AskedBound, Neighbors, PrivacyUnit
+from dpfast.accounting.privacy_unit import ALL_ROWS, AskedBound, Neighbors, PrivacyUnit
 from dpfast.aggregation.keys import KeyEntry
 from dpfast.aggregation.protocols import Engine
 from dpfast.aggregation.sources import AskedEngine, Data, Schema, Source, open_data, path_of
 from dpfast.arguments import Choice, Instance, Special, Whole, read_declared
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
-from dpfast.queries import NAME, Bins, Query
+from dpfast.queries import NAME, Bins, Query, adds_once
 from dpfast.releases.asked_unit import ROW, check_row, read_unit
 from dpfast.releases.cut_report import AskedShare
 from dpfast.releases.key_share import RuleName
@@ -101,7 +101,14 @@ class Request:
     def read_unit(self) -> PrivacyUnit:
         """Return whose presence is hidden."""
         limits = self.max_groups, self.max_rows_per_group
-        return read_unit(self.privacy_unit, *limits, self.neighbors, told=self.rest is not None)
+        return read_unit(
+            self.privacy_unit, *limits, self.neighbors, counts_rows=not self.adds_once, told=self.rest is not None
+        )
+
+    @property
+    def adds_once(self) -> bool:
+        """Whether each query takes one number of a unit: nothing depends on how many rows it has in a group."""
+        return bool(self.queries) and all(map(adds_once, self.queries.values()))
 
     @property
     def unit_column(self) -> str | None:
@@ -113,7 +120,8 @@ class Request:
     def limits(self) -> tuple[int | None, int | None]:
         """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
         groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
-        return groups, rows
+        # It may be left out where it plays no role.
+        return groups, ALL_ROWS if rows is None and groups is not None else rows
 
     @property
     def clips(self) -> bool:

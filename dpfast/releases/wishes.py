@@ -14,7 +14,7 @@ from dpfast.accounting.budget import LARGEST_RHO, Kind
 from dpfast.arguments import Number, Real, Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_float
-from dpfast.queries import Query
+from dpfast.queries import Query, UnitQuery
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part
 
 __all__ = [
@@ -84,7 +84,7 @@ class Wish:
     error
         In the query's own unit; of quantiles in ranks, of modes in rows.
     rows
-        In a group of how many rows; None where that does not matter.
+        In a group of how many rows, or units for a mean of units; None where that does not matter.
 
     """
 
@@ -111,7 +111,11 @@ class Wish:
 
     def said(self, parts: Sequence[Part]) -> str:
         """Return the wish in words, and what is reached."""
-        place = "" if self.rows is None else f" in groups of {self.rows} rows"
+        place = (
+            ""
+            if self.rows is None
+            else f" in groups of {self.rows} {'units' if isinstance(self.query, UnitQuery) else 'rows'}"
+        )
         return f"{self.name} {self.error:g}{place} (is {self.reached(parts):g})"
 
 

@@ -34,7 +34,7 @@ CALLS = [
     ),
     of("col.dpf.count", COLUMN.count),
     of("col.dpf.sum", COLUMN.sum, bounds=(0, 1)),
-    of("col.dpf.mean", COLUMN.mean, bounds=(0, 1)),
+    of("col.dpf.mean", COLUMN.mean, bounds=(0, 1), per="unit"),
     of("col.dpf.count_distinct", COLUMN.count_distinct),
     of("col.dpf.top_k", COLUMN.top_k, k=2, candidates=[1, 2]),
     of("col.dpf.histogram", COLUMN.histogram, edges=[0, 1]),

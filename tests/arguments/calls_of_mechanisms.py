@@ -127,6 +127,7 @@ QUERIES = [
     call(dpf.sum, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds=(0, 1)),
     call(dpf.mean, column="a", bounds="auto"),
+    call(dpf.mean, column="a", bounds=(0, 1), per="unit"),
     call(dpf.units),
     call(dpf.count_distinct, column="a"),
     call(dpf.top_k, column="a", k=1, candidates=["x", "y"]),

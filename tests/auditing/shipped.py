@@ -114,6 +114,14 @@ def release_chosen_bounds(values):
     )
 
 
+def release_of_units(rows):
+    """Of rows of two units: their sums, clipped, and their mean; one unit with many rows is there or not."""
+    data = pl.DataFrame({"u": [1] * rows + [2, 2], "x": [2.0] * rows + [-1.0, 0.5]})
+    asked = {"s": dpf.sum("x", unit_bounds=(-3, 5)), "m": dpf.mean("x", bounds=(-2, 2), per="unit")}
+    limits = {"privacy_unit": "u", "max_groups": 1}
+    return dpf.release(data, epsilon=1.0, ledger=ledger(), **limits, **asked).frame.select("s", "m")
+
+
 def release_distributions(values):
     data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
     asked = {
@@ -259,6 +267,7 @@ SHIPPED = [
     Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", quick=80),
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
     Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
+    Shipped("release", release_of_units, 0, 9, what="sums and means of units", quick=150),
     Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
     Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", quick=150),
     Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),

@@ -58,6 +58,8 @@ MISTAKES = [
     ([*FULL, "--mean", "fare:0:nan"], 2, "must be finite"),
     ([*FULL, "--mean", "=fare:0:1"], 2, "write [NAME=]COLUMN:LOW:HIGH"),
     ([*FULL, "--mean", "city:0:1"], 2, "city"),
+    ([*FULL, "--unit-sum", "fare:0"], 2, "for example --unit-sum dep_delay:0:5000"),
+    ([*FULL, "--unit-mean", "fare:9:1"], 2, "the bounds of --unit-mean fare:9:1 must be finite"),
     ([*FULL, "--mean", "fair:0:1"], 2, "near are ['fare']"),
     *(([*FULL, "--quantile", text], 2, "for example --quantile dep_delay:-60:600:0.5,0.9")
       for text in ("fare", "fare:0:1", "fare:0:1:", "fare:0:1:much", "fare:0:1:50", "fare:0:1:.5,.5", "=fare:0:1:.5")),

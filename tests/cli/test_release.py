@@ -79,6 +79,28 @@ def test_names_sums_means_bins_keys_and_charts(folder, run):
     assert (folder / "chart.svg").read_text().startswith("<?xml")
 
 
+def test_sums_and_means_of_units_need_no_bound_on_rows(folder, run):
+    asked = [
+        "--unit-sum",
+        "fare:0:90",
+        "--unit-mean",
+        "paid=fare:0:50",
+        "--units",
+        "--by",
+        "city",
+        "--keys",
+        "keys.csv",
+    ]
+    unit = ["--unit", "rider", "--max-groups", "2", "--epsilon", "1"]
+    result = run("release", "trips.parquet", *asked, *unit, *BUDGET, "--out", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert {"fare_unit_sum", "paid", "units"} <= set(pl.read_csv("out.csv").columns)
+    result = run("explain", "trips.parquet", *asked, *unit)
+    assert "the sum of each unit clipped to [0, 90]" in result.output
+    result = run("release", "trips.parquet", *asked, "--count", *unit, *BUDGET, "--out", "out.csv", "--overwrite")
+    assert "write for example --max-rows 10" in one_line(result)
+
+
 @pytest.mark.parametrize("keys", ["keys.csv", "keys.parquet"])
 def test_public_keys_for_parquet_data(folder, run, keys):
     arguments = ["--by", "city", "--count", "--epsilon", "1", "--keys", keys]

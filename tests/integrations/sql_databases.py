@@ -188,6 +188,21 @@ MEASURES = (
 )
 
 
+#: What units contribute, of values that cancel, that their sums leave int64 by, and far beyond the bounds.
+UNIT_MEASURES = (
+    Measure("unit_sum", "x", 0, -10, 10, factors=(Measure("addend", "x", -11, -(2**47), 2**47),)),
+    Measure("unit_sum", "x", -3, 2, 2**24 - 1, factors=(Measure("addend", "x", -14, -(2**47), 2**47),)),
+    Measure("unit_sum", "i", 0, -5, 5, factors=(Measure("addend", "i", 0, -(2**47), 2**47),)),
+    Measure("unit_sum", "i", 40, -(2**23), 2**23, factors=(Measure("addend", "i", 29, -(2**47), 2**47),)),
+    Measure("unit_sum", "f", -20, -(2**22), 2**22, factors=(Measure("addend", "f", -31, -(2**47), 2**47),)),
+    Measure("unit_mean", "x", -3, -10, 100, 20, factors=(Measure("sum", "x", -3, -10, 100, 20),)),
+    Measure("unit_mean", "i", 0, -5, 5, -5, factors=(Measure("sum", "i", 0, -5, 5, -5),)),
+    Measure("unit_mean", "f", -20, -(2**22), 2**22, 0, factors=(Measure("sum", "f", -20, -(2**22), 2**22),)),
+    Measure("unit_values", "x"),
+    Measure("unit_values", "k"),
+)
+
+
 def is_missing(value):
     return value is None or value != value
 
@@ -217,6 +232,20 @@ def contribution(measure, row):
     return min(max(steps, measure.lower), measure.upper) - measure.centre
 
 
+def unit_contribution(measure, rows):
+    """Return what a unit adds to a group in which it has these rows, in fractions."""
+    rows = [row for row in rows if not is_missing(row[measure.column])]
+    if not rows or measure.kind == "unit_values":
+        return int(bool(rows))
+    (factor,) = measure.factors
+    total = Fraction(sum(contribution(factor, row) for row in rows))
+    half = Fraction(1, 2)
+    if measure.kind == "unit_mean":
+        return math.floor(total / len(rows) + half)
+    shift = measure.step_exponent - factor.step_exponent
+    return min(max(math.floor(total / 2**shift + (half if shift else 0)), measure.lower), measure.upper)
+
+
 def encoded(value):
     if value is None:
         return b"n"
@@ -243,13 +272,17 @@ def key_of(entry, row):
 def bound(frame, query):
     """Return the groups of a `GroupQuery` with a unit, as a dict from keys to figures."""
     public = None if query.public is None else set(query.public.rows())
-    pairs = {}
+    pairs, whole = {}, {}
     for row in frame.iter_rows(named=True):
         unit, keys = row[query.unit], tuple(key_of(entry, row) for entry in query.keys)
         if unit is None or (public is not None and keys not in public):
             continue
-        added = tuple(0 if measure.kind == "units" else contribution(measure, row) for measure in query.measures)
+        added = tuple(
+            0 if measure.of_units or measure.kind == "units" else contribution(measure, row)
+            for measure in query.measures
+        )
         pairs.setdefault(unit, {}).setdefault(keys, []).append(added)
+        whole.setdefault((unit, keys), []).append(row)
     groups = {}
 
     def order(keys):
@@ -262,12 +295,14 @@ def bound(frame, query):
     for unit, held in pairs.items():
         for keys in kept(sorted(held, key=order), query.max_groups, hashed(query.salt, b"g", unit)):
             offset = hashed(query.salt, b"r", unit, *(keys or (0,)))
-            sums = [measure.kind not in ("rows", "units") for measure in query.measures]
+            sums = [measure.kind not in ("rows", "units") and not measure.of_units for measure in query.measures]
             rows = sorted(held[keys], key=lambda row: [value for value, used in zip(row, sums, strict=True) if used])
             figures = groups.setdefault(keys, [0] * (1 + len(query.measures)))
             figures[0] += 1
             for place, measure in enumerate(query.measures):
                 figures[1 + place] += measure.kind == "units"
+                if measure.of_units:
+                    figures[1 + place] += unit_contribution(measure, whole[unit, keys])
             for row in kept(rows, query.max_rows_per_group, offset):
                 for place, value in enumerate(row):
                     figures[1 + place] += value

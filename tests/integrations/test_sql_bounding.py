@@ -22,6 +22,9 @@ MEASURES = (
     Measure("sum", "x", -1, -3, 5, 0),
     Measure("sum", "x", 0, 2, 6, 4),
     Measure("sum", "x", 0, 5, 9, 0),
+    Measure("unit_sum", "x", 0, -5, 3, factors=(Measure("addend", "x", -3, -(2**47), 2**47),)),
+    Measure("unit_mean", "x", 0, -2, 6, 2, factors=(Measure("sum", "x", 0, -2, 6, 2),)),
+    Measure("unit_values", "x"),
 )
 ROW = st.tuples(
     st.sampled_from(["a", "b", "A", None]),
@@ -46,7 +49,7 @@ def figures():
 
 
 def distances(one, two, place):
-    differences = [one.get(key, (0,) * 6)[place] - two.get(key, (0,) * 6)[place] for key in {*one, *two}]
+    differences = [one.get(key, (0,) * 9)[place] - two.get(key, (0,) * 9)[place] for key in {*one, *two}]
     return sum(map(abs, differences)), sum(difference**2 for difference in differences)
 
 

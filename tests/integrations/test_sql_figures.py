@@ -21,7 +21,7 @@ from dpfast.integrations.sql.dialects import DUCKDB
 from dpfast.integrations.sql.template import write
 from dpfast.queries import Bins, Measure
 
-from .sql_databases import MEASURES, NAMES, adversarial, bound, groups_of
+from .sql_databases import MEASURES, NAMES, UNIT_MEASURES, adversarial, bound, groups_of
 
 KEYS = [
     (),
@@ -38,6 +38,13 @@ LIMITS = [(1, 1), (2, 1), (1, 3), (3, 2), (100, 1), (2, 10**30), (2**25, 2**25)]
 
 def no_words(number):
     raise AssertionError("nothing is bounded")
+
+
+def measured(limits, *, alone):
+    """Yield measures, rows ``alone`` too, and for some limits what units contribute, by itself and beside these."""
+    yield from (MEASURES, MEASURES[:1])[: 2 if alone else 1]
+    if limits in LIMITS[1:3]:
+        yield from (UNIT_MEASURES, (*UNIT_MEASURES[:6], *MEASURES[:4]))
 
 
 def assert_same(ours, theirs):
@@ -82,7 +89,7 @@ def described():
     def answers(unit):
         found = []
         for (place, keys), (turn, limits) in itertools.product(enumerate(KEYS), enumerate(LIMITS)):
-            for measures in (MEASURES, MEASURES[:1])[: 2 if UNITS[(place + turn) % len(UNITS)] == unit else 1]:
+            for measures in measured(limits, alone=UNITS[(place + turn) % len(UNITS)] == unit):
                 for allowed in (None, public) if keys == ("k",) else (None,):
                     query = GroupQuery(keys, measures, unit, *limits, allowed, salt)
                     found.append((query, bound(frame, query)))

@@ -67,6 +67,13 @@ QUERIES = {
     "mean of moments": {"t": dpf.mean("t", bounds=tuple(MOMENTS))},
     "quantile of moments": {"tq": dpf.quantile("t", 0.5, bounds=tuple(MOMENTS))},
     "units": {"d": dpf.units()},
+    "of units": {
+        "us": dpf.sum("f", unit_bounds=(0, 7)),
+        "ui": dpf.sum("i", unit_bounds=(-2, 5)),
+        "ud": dpf.sum("d", unit_bounds=(0, Decimal("19.99"))),
+        "um": dpf.mean("f", bounds=(0, 5), per="unit"),
+        "ut": dpf.mean("t", bounds=tuple(MOMENTS), per="unit"),
+    },
     "some rows": {"nf": dpf.count(where=dpf.column("f") > 1), "nc": dpf.count("f", where=dpf.column("c") != "x")},
     "proportions": {
         "pf": dpf.proportion("f", above=1),

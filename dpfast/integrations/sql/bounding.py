@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from dpfast.integrations.sql.dialects import Dialect, Kind
 from dpfast.integrations.sql.encoding import encoded
+from dpfast.integrations.sql.unit_figures import UnitFigure
 
 __all__ = ["Bounding"]
 
@@ -50,6 +51,8 @@ class Bounding:
         The salt's marker.
     max_groups, max_rows
         What a unit keeps at most.
+    figures
+        What units contribute themselves, of all rows in the groups that they keep.
 
     """
 
@@ -61,6 +64,7 @@ class Bounding:
     salt: str
     max_groups: int
     max_rows: int
+    figures: Sequence[UnitFigure] = ()
 
     def tables(self, public: str | None) -> Iterator[tuple[str, str, bool]]:
         """Yield tables as their name, their query and whether they are read twice; the last are the groups.
@@ -104,9 +108,9 @@ class Bounding:
     def _shown(self) -> str:
         return ", ".join(self.keys)
 
-    def _list(self, pattern: str) -> str:
-        """Return the pattern for every sum, each after a comma."""
-        return "".join(", " + pattern.format(name) for name in self.sums)
+    def _list(self, pattern: str, names: Sequence[str] | None = None) -> str:
+        """Return the pattern for every sum, or other names, each after a comma."""
+        return "".join(", " + pattern.format(name) for name in (self.sums if names is None else names))
 
     def _plain(self) -> str:
         """Return the keys as columns without null, which every engine joins by."""
@@ -143,10 +147,28 @@ class Bounding:
         rows = min(self.max_rows, _MOST)
         return f"CASE WHEN {column} > {rows} THEN {rows} ELSE {column} END"
 
+    @property
+    def _of_pairs(self) -> list[str]:
+        """The columns of units and keys that are added up by group: sums of rows, and what units contribute."""
+        return [*self.sums, *(figure.name for figure in self.figures)]
+
     def _pairs(self) -> str:
         """Return the query of units and keys, with their rows and sums of all of them."""
-        sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
-        return f"  SELECT u, {self._shown}, COUNT(*) AS n{sums} FROM dpf_rows GROUP BY u, {self._shown}"
+        sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}") + self._added()
+        pairs = f"SELECT u, {self._shown}, COUNT(*) AS n{sums} FROM dpf_rows GROUP BY u, {self._shown}"
+        return f"  {self._with_figures(pairs)}"
+
+    def _added(self) -> str:
+        """Return what is added up for what units contribute, each after a comma."""
+        names = (name for figure in self.figures for name in figure.added)
+        return "".join(f", CAST(SUM({name}) AS {self.dialect.bigint}) AS {name}" for name in names)
+
+    def _with_figures(self, pairs: str) -> str:
+        """Return the query that puts together what units contribute."""
+        if not self.figures:
+            return pairs
+        found = "".join(f", {figure.of_unit()}" for figure in self.figures)
+        return f"SELECT u, {self._shown}, n{self._list('{0}')}{found} FROM ({pairs}) AS dpf_summed"
 
     def _ordered(self) -> str:
         """Return the query of the rows of crowded pairs, numbered within their pair."""
@@ -170,12 +192,13 @@ class Bounding:
     def _pairs_of_kept_rows(self) -> str:
         """Return the query of units and keys, with the sums of the rows that are kept."""
         rows = min(self.max_rows, _MOST)
+        kept = f"CASE WHEN n > {rows} THEN {self._keeps(self.max_rows, 'n', 'h')} ELSE 1 = 1 END"
+        if self.figures:
+            sums = self._list(f"CAST(SUM(CASE WHEN {kept} THEN {{0}} ELSE 0 END) AS {self.dialect.bigint}) AS {{0}}")
+            pairs = f"SELECT u, {self._shown}, n{sums}{self._added()} FROM dpf_ordered GROUP BY u, {self._shown}, n"
+            return f"  {self._with_figures(pairs)}"
         sums = self._list(f"CAST(SUM({{0}}) AS {self.dialect.bigint}) AS {{0}}")
-        kept = self._keeps(self.max_rows, "n", "h")
-        return (
-            f"  SELECT u, {self._shown}, n{sums} FROM dpf_ordered\n"
-            f"  WHERE CASE WHEN n > {rows} THEN {kept} ELSE 1 = 1 END GROUP BY u, {self._shown}, n"
-        )
+        return f"  SELECT u, {self._shown}, n{sums} FROM dpf_ordered\n  WHERE {kept} GROUP BY u, {self._shown}, n"
 
     def _units_with_more_groups(self) -> str:
         most = min(self.max_groups, _MOST)
@@ -186,7 +209,7 @@ class Bounding:
 
     def _chosen(self) -> str:
         """Return the query of the pairs that are kept: only the groups of units with too many are numbered."""
-        columns = f"u, {self._shown}, n{self._list('{0}')}"
+        columns = f"u, {self._shown}, n{self._list('{0}', self._of_pairs)}"
         order = ", ".join(f"dpf_pairs.{key} NULLS FIRST" for key in self.keys)
         place = self._place(f"PARTITION BY dpf_pairs.u ORDER BY {order}")
         large = "dpf_pairs JOIN dpf_large ON dpf_large.u = dpf_pairs.u"
@@ -202,7 +225,7 @@ class Bounding:
         """Return the same where all pairs are numbered, since none can be read twice."""
         kept = self._keeps(self.max_groups, "g", "h")
         return (
-            f"  SELECT u, {self._shown}, n{self._list('{0}')} FROM dpf_numbered\n"
+            f"  SELECT u, {self._shown}, n{self._list('{0}', self._of_pairs)} FROM dpf_numbered\n"
             f"  WHERE CASE WHEN g > {min(self.max_groups, _MOST)} THEN {kept} ELSE 1 = 1 END"
         )
 
@@ -214,7 +237,7 @@ class Bounding:
         )
 
     def _groups(self, pairs: str) -> str:
-        sums = self._list("SUM({0}) AS {0}")
+        sums = self._list("SUM({0}) AS {0}", self._of_pairs)
         return (
             f"  SELECT {self._shown}, SUM(one) AS units, SUM({self._at_most('n')}) AS n{sums}\n"
             f"  FROM ({pairs}) AS dpf_added GROUP BY {self._shown}"
@@ -223,9 +246,11 @@ class Bounding:
     def _groups_of_both(self) -> str:
         """Return the query of the groups: pairs that keep all their rows, and the rows that the others keep."""
         rows = min(self.max_rows, _MOST)
-        whole = self._list(f"CASE WHEN n > {rows} THEN 0 ELSE {{0}} END AS {{0}}")
+        names = [figure.name for figure in self.figures]
+        whole = self._list(f"CASE WHEN n > {rows} THEN 0 ELSE {{0}} END AS {{0}}") + self._list("{0}", names)
+        none = self._list("{0}") + self._list("0 AS {0}", names)
         return self._groups(
             f"  SELECT {self._shown}, 1 AS one, n{whole} FROM dpf_chosen\n  UNION ALL\n"
-            f"  SELECT {self._shown}, 0 AS one, 0 AS n{self._list('{0}')} FROM dpf_ordered\n"
+            f"  SELECT {self._shown}, 0 AS one, 0 AS n{none} FROM dpf_ordered\n"
             f"  WHERE {self._keeps(self.max_rows, 'n', 'h')}"
         )

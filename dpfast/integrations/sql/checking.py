@@ -81,6 +81,12 @@ _NUMBERS = (
     ),
     *(matches_measure(_between(column, above=above)) for column in ("x", "i") for above in (True, False)),
 )
+#: What units contribute, each number being a unit's only one.
+_OF_UNITS = tuple(
+    Measure("unit_sum", column, exponent, lower, upper, factors=(Measure("addend", column, finer, -(2**47), 2**47),))
+    for column in ("x", "i")
+    for exponent, finer, lower, upper in ((0, 0, -4, 4), (1, -10, -3, 3), (40, 29, -(2**23), 2**23))
+)
 _EDGES = Bins("x", (-1.5, 0.0, 0.5, 2.5, 1e300))
 
 _PLACES = 4
@@ -123,8 +129,11 @@ _HELD = (
 )
 _SUM = Measure("sum", "i", 0, -1, 3, 0)
 _PUBLIC = pl.DataFrame({"key0": ["a", None, "b", "z"]})
-#: Units, sums and rows by key: the figures of two queries, by which a known text's md5 is checked as well.
-_BOUNDED: tuple[tuple[GroupQuery, dict[str | None, tuple[int, int, int]]], ...] = (
+_ADDED = Measure("unit_sum", "i", 1, -2, 2, factors=(Measure("addend", "i", 0, -(2**47), 2**47),))
+_MEAN = Measure("unit_mean", "i", 0, 1, 9, 3, factors=(Measure("sum", "i", 0, 1, 9, 3),))
+#: Units, sums and rows by key: the figures of two queries, by which a known text's md5 is checked as well; then what
+#: units contribute, by all rows of the groups that they keep.
+_BOUNDED: tuple[tuple[GroupQuery, dict[str | None, tuple[int, ...]]], ...] = (
     (
         GroupQuery(("k",), (_SUM, Measure("rows")), "u", 3, 2, None, b"\x01\x7f\xff"),
         {"": (2, 4, 2), "A": (2, 0, 2), "a ": (1, 1, 1), "a": (2, 12, 4), "b": (3, 8, 6), None: (2, 2, 2)},
@@ -132,6 +141,16 @@ _BOUNDED: tuple[tuple[GroupQuery, dict[str | None, tuple[int, int, int]]], ...] 
     (
         GroupQuery(("k",), (_SUM, Measure("rows")), "u", 2, 2, _PUBLIC, b"\x01\x7f\xff"),
         {"a": (4, 24, 8), "b": (2, 4, 4), None: (2, 2, 2)},
+    ),
+    (
+        GroupQuery(("k",), (_ADDED, _MEAN, Measure("unit_values", "i"), Measure("rows")), "u", 9, 1),
+        {
+            **dict.fromkeys(("a ", None, "é"), (4, 4, -8, 4, 4)),
+            "a": (4, 8, 0, 4, 4),
+            "A": (4, 0, -8, 4, 4),
+            "": (4, 4, -4, 4, 4),
+            "b": (4, 8, -4, 4, 4),
+        },
     ),
 )
 
@@ -174,6 +193,12 @@ def _check_numbers(dialect: Dialect, ask: Ask) -> None:
         computed = [row.get("key1"), row.get("units"), *(row.get(f"measure{m}") for m in range(len(_NUMBERS)))]
         if expected != computed:
             raise _differs(dialect, "the number", given)
+    found = ask(source, schema, GroupQuery(("row",), _OF_UNITS, "row"))
+    figures = {row["key0"]: row for row in found.to_dicts()}
+    for place, (x, i) in enumerate(rows):
+        added = [figures.get(place, {}).get(f"measure{m}") for m in range(len(_OF_UNITS))]
+        if added != [_of_unit(measure, x, i) for measure in _OF_UNITS]:
+            raise _differs(dialect, "the sum of", x if i is None else i)
 
 
 def _check_strings(dialect: Dialect, ask: Ask) -> None:
@@ -222,14 +247,13 @@ def _number(value: object) -> object:
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
 
 
-def _check_bounding(
-    dialect: Dialect, ask: Ask, query: GroupQuery, expected: dict[str | None, tuple[int, int, int]]
-) -> None:
+def _check_bounding(dialect: Dialect, ask: Ask, query: GroupQuery, expected: dict[str | None, tuple[int, ...]]) -> None:
     people, held = pl.Schema({"u": pl.String}), pl.Schema({"k": pl.String, "i": pl.Int64})
     one, other = _table(dialect, people, [(unit,) for unit in _PEOPLE]), _table(dialect, held, _HELD)
     source = f"(SELECT u, k, i FROM {one} AS dpf_people CROSS JOIN {other} AS dpf_held)"
     found = ask(source, pl.Schema({**people, **held}), query)
-    figures = {row["key0"]: (row["units"], row["measure0"], row["measure1"]) for row in found.to_dicts()}
+    names = ["units", *(f"measure{m}" for m in range(len(query.measures)))]
+    figures = {row["key0"]: tuple(row[name] for name in names) for row in found.to_dicts()}
     for key in sorted({*figures, *expected}, key=str):
         if figures.get(key) != expected.get(key):
             raise _differs(dialect, "what units keep of the key", key)
@@ -267,6 +291,14 @@ def _contribution(measure: Measure, x: float | None, i: int | None) -> int:
     bound = measure.upper if value > 0 else measure.lower
     steps = bound if infinite else round(Fraction(value) / Fraction(2) ** measure.step_exponent)
     return min(max(steps, measure.lower), measure.upper) - measure.centre
+
+
+def _of_unit(measure: Measure, x: float | None, i: int | None) -> int:
+    """Return what a unit with one value adds, in fractions."""
+    (factor,) = measure.factors
+    shift = measure.step_exponent - factor.step_exponent
+    steps = math.floor(Fraction(_contribution(factor, x, i), 2**shift) + Fraction(1, 2))
+    return min(max(steps, measure.lower), measure.upper)
 
 
 def _table(dialect: Dialect, schema: pl.Schema, rows: Iterable[tuple[object, ...]]) -> str:

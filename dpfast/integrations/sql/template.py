@@ -23,6 +23,7 @@ from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
 from dpfast.integrations.sql.filters import passes
 from dpfast.integrations.sql.parameters import Parameters
+from dpfast.integrations.sql.unit_figures import UnitFigure
 from dpfast.queries import Bins
 from dpfast.rows.calendars import Calendar
 
@@ -113,7 +114,7 @@ def write(
         values.setdefault(name, f"v{len(values)}")
         return values[name], kind, schema[name]
 
-    columns, kinds, sums = [], [], []
+    columns, kinds, sums, figures = [], [], [], []
     for i, key in enumerate(query.keys):
         column, kind, dtype = use(column_of(key))
         if isinstance(key, Bins):
@@ -123,7 +124,10 @@ def write(
         columns.append(f"{column} AS k{i}")
         kinds.append(kind)
     for i, measure in enumerate(query.measures):
-        if measure.kind not in _COUNTED:
+        if measure.of_units:
+            figures.append(UnitFigure(measure, f"m{i}", dialect))
+            columns += figures[-1].of_rows(pl.Schema(schema), use, parameters)
+        elif measure.kind not in _COUNTED:
             columns.append(f"{contribution(measure, pl.Schema(schema), use, dialect, parameters)} AS m{i}")
             sums.append(f"m{i}")
     if not query.keys:
@@ -148,7 +152,8 @@ def write(
         tables = [("dpf_rows", rows, False), ("dpf_groups", _group(names, sums), False)]
         return _finish(dialect, query, parameters, kinds, tables, values_of_source)
     salt = parameters.bind(query.salt.hex(), "text")
-    bounding = Bounding(dialect, names, kinds, sums, unit_kind, salt, query.max_groups, query.max_rows_per_group)
+    limits = query.max_groups, query.max_rows_per_group
+    bounding = Bounding(dialect, names, kinds, sums, unit_kind, salt, *limits, figures)
     public = None if query.public is None else public_keys(query.public, kinds, dialect, parameters)
     tables = [("dpf_rows", rows, bool(sums)), *bounding.tables(public)]
     return _finish(dialect, query, parameters, kinds, tables, values_of_source)

@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997

@@ -77,4 +77,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997

@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997

@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 127c2009d7fae1ed
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997

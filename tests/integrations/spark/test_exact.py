@@ -77,6 +77,18 @@ MEASURES = [
 ]
 
 
+FAR = 2**47
+UNIT_MEASURES = [
+    Measure("unit_sum", "Odd `name`.x", -1, -5, 90, factors=(Measure("addend", "Odd `name`.x", -12, -FAR, FAR),)),
+    Measure("unit_sum", "n", 0, -4, 2**23, factors=(Measure("addend", "n", 0, -FAR, FAR),)),
+    Measure("unit_sum", "n", 40, -(2**23), 2**23, factors=(Measure("addend", "n", 29, -FAR, FAR),)),
+    Measure("unit_mean", "f", -3, -20, 20, 3, factors=(Measure("sum", "f", -3, -20, 20, 3),)),
+    Measure("unit_mean", "N", -4, 0, 40, 20, factors=(Measure("sum", "N", -4, 0, 40, 20),)),
+    Measure("unit_values", "f"),
+    Measure("units"),
+]
+
+
 def in_spark(session, frame, slices=3):
     made = session.createDataFrame(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
     return made.repartition(slices) if slices else made
@@ -134,6 +146,16 @@ def test_without_a_unit_they_are_those_of_dpfast(rows, setting, by, ansi):
     setting("spark.sql.ansi.enabled", ansi)
     query = GroupQuery(by, tuple(MEASURES))
     assert found(rows, query) == of_dpfast(Grouping(by))
+
+
+@pytest.mark.parametrize("by", [("word",), (), ("day", "flag")], ids=str)
+def test_what_units_contribute_is_of_all_their_rows(rows, by):
+    """Beside a sum of few rows; all groups are kept, so that all engines keep the same."""
+    query = GroupQuery(by, (*UNIT_MEASURES, Measure("values", "n")), "who", 10**6, 1)
+    wanted = of_dpfast(Grouping(by, None, "who", 10**6, 1), UNIT_MEASURES)
+    assert [row[:-1] for row in found(rows, query)] == wanted
+    alone = GroupQuery(by, tuple(UNIT_MEASURES), "who", 10**6, 2**40)
+    assert found(rows, alone) == wanted
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=str)
