@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
+from dpfast.accounting.privacy_unit import ALL_ROWS
 from dpfast.aggregation import Aggregates, Aggregation, Grouping, prepare
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.unit_survey import GROUP_POINTS, ROW_POINTS, WHOLE, UnitSurvey
@@ -32,7 +33,6 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts
 from dpfast.queries import Query, UnitQuery
-from dpfast.releases.asked_unit import ALL_ROWS
 from dpfast.releases.choosing_keys import rough_scale
 from dpfast.releases.private_choices import Chosen, Draft, PrivateChoice
 from dpfast.releases.request import Request
