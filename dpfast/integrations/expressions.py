@@ -28,7 +28,7 @@ def _of_column(
     """Return a method that asks of the column what the function asks of a column's name."""
 
     @wraps(ask)
-    def method(self: Expressions, *given: _Given.args, **named: _Given.kwargs) -> _Asked:
+    def method(self: Expressions, /, *given: _Given.args, **named: _Given.kwargs) -> _Asked:
         return ask(self._column(), *given, **named)
 
     return method
