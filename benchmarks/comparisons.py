@@ -259,7 +259,7 @@ COMPARISONS = (
     ),
     Comparison("Preview, 20 draws of 10^6 rows", "20 releases", 10**6, plans.preview, 1.25, at_least=False, rounds=3),
     Comparison(
-        "Release that tells what was cut", "without telling", 10**7, plans.cut_report(0.05), 1.5, at_least=False
+        "Release that tells what was cut", "without telling", 10**7, plans.cut_report(0.05), 2.0, at_least=False
     ),
     Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
     Comparison(
