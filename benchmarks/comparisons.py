@@ -25,6 +25,7 @@ from benchmarks import (
     learning,
     local,
     namespaces,
+    plans,
     projection,
     queries,
     stability,
@@ -253,6 +254,19 @@ COMPARISONS = (
         "Rows that pass a filter, 100 groups", "Polars group_by", 10**7, queries.filtered_by_group, 1.5, at_least=False
     ),
     Comparison("Count by month", "Polars group_by", 10**7, queries.calendar_keys, 1.5, at_least=False),
+    *(
+        Comparison(
+            f"Sketch different {kind}", "Polars n_unique", 10**7, queries.sketch(kind == "texts"), 1.5, at_least=False
+        )
+        for kind in ("numbers", "texts")
+    ),
+    Comparison(
+        "10^6 queries by their errors", "the same by epsilons", 10**6, plans.wished_answers, 2.0, at_least=False
+    ),
+    Comparison("Preview, 20 draws of 10^6 rows", "20 releases", 10**6, plans.preview, 1.25, at_least=False, rounds=3),
+    Comparison(
+        "Release that tells what was cut", "without telling", 10**7, plans.cut_report(0.05), 2.0, at_least=False
+    ),
     Comparison("Scale's distances, 10^7 rows", "np.sort", 10**7, stability.scale, 2.0, at_least=False),
     Comparison(
         "Subsample and aggregate, 200 blocks", "the calls in a loop", 10**7, stability.blocks, 8.0, at_least=False

@@ -80,7 +80,9 @@ def open_source(data: Data, *, schema: Schema = None) -> Source:
         ``.csv.zst``), ``.avro``, or the Arrow file format as ``.arrow``, ``.ipc``, ``.feather``. Files given together
         are of one kind. Addresses such as ``s3://bucket/day*.parquet`` are read by Polars, with what the environment
         says of its store; their changes are not noticed, and no error, plan or ledger shows a user, password or
-        signature that stands in them. Polars before 2.0 decompresses a CSV file in memory.
+        signature that stands in them. A store that needs more than the environment says is opened by Polars' own scan:
+        ``pl.scan_parquet("s3://bucket/day*.parquet", storage_options={"aws_region": "eu-west-1"})``, a LazyFrame as any
+        other. Polars before 2.0 decompresses a CSV file in memory.
 
         A Delta table (a folder with ``_delta_log``, or an address such as ``delta+s3://bucket/table``) or an Iceberg
         table (its ``.metadata.json``, or a folder with a ``version-hint.text``), which need ``dpfast[delta]`` or

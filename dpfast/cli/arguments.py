@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpfast.cli.errors import CommandError, shortened, tell
 from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.filters import read_filters
+from dpfast.cli.ledgers import accountant_of
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
 from dpfast.cli.wishes import WISH_MEND, read_budget_limit, read_errors
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dpfast.queries import Bins
     from dpfast.releases.plan import Plan
     from dpfast.releases.splitting import Splitting
+    from dpfast.releases.wishes import Limit
 
 __all__ = ["draw_plan"]
 
@@ -30,8 +32,15 @@ _AS_WRITTEN = (
 )  # fmt: skip
 
 
-def draw_plan(given: Mapping[str, Any]) -> Plan:
+def draw_plan(given: Mapping[str, Any], ledger: str | None = None) -> Plan:
     """Return the plan that a command line asks for; only schemas and the public keys are read.
+
+    Parameters
+    ----------
+    given
+        The options.
+    ledger
+        What will be charged: errors that are wished are counted as it counts, unless --budget says how.
 
     Raises
     ------
@@ -55,7 +64,7 @@ def draw_plan(given: Mapping[str, Any]) -> Plan:
         data, declared = take_data(given["files"], declared, casts)
         queries = read_queries(given, lambda: open_source(data, schema=declared).schema())
         asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | queries
-        asked |= {"error": read_errors(given["errors"], queries), "budget": read_budget_limit(given["budget"])}
+        asked |= {"error": read_errors(given["errors"], queries), "budget": _budget_limit(given, ledger)}
         plan = _plan(
             data,
             by,
@@ -91,6 +100,14 @@ def _plan(*arguments: Any, **asked: Any) -> Plan:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyUnitWarning)
         return dpf.plan(*arguments, **asked)
+
+
+def _budget_limit(given: Mapping[str, Any], ledger: str | None) -> Limit:
+    """Return what wished errors may cost, in what the ledger counts."""
+    from dpfast.releases.wishes import limit_of
+
+    limit = read_budget_limit(given["budget"])
+    return limit_of(limit, accountant_of(ledger)) if given["errors"] else limit
 
 
 _SPLIT_MEND = "write for example --split count=1,fare_sum=3"

@@ -230,7 +230,7 @@ def release(**given: Any) -> None:
     """
     destination = Destination.taken(given)
     with Outputs(destination, keep=(*given["files"], given["keys"] or "")) as outputs:
-        plan = draw_plan(given)
+        plan = draw_plan(given, destination.ledger)
         account = open_or_create(destination, dataset_name(given["files"], given["dataset"]))
         release_to(plan, account, shown_path(destination.ledger), outputs, top=given["plot_groups"])
 
@@ -247,10 +247,11 @@ def release(**given: Any) -> None:
 def explain(**given: Any) -> None:
     """Show what `dpfast release` with the same arguments would do.
 
-    It reads the schema and the public keys, no row of the data. It charges nothing, and ignores --ledger and --out.
+    It reads the schema and the public keys, no row of the data. It charges nothing, and ignores --out. Of --ledger it
+    looks at what adds up there, if --error is given.
     """
-    Destination.taken(given)
-    show_plan(draw_plan(given))
+    destination = Destination.taken(given)
+    show_plan(draw_plan(given, destination.ledger))
 
 
 @main.command(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpfast.cli.options import Destination
     from dpfast.ledger import Ledger
 
-__all__ = ["existing", "ledger", "open_or_create", "shown_path"]
+__all__ = ["accountant_of", "existing", "ledger", "open_or_create", "shown_path"]
 
 _HEAD = click.option(
     "--expect-head", metavar="DIGEST", help="A head written down before: refuse a ledger that never had it."
@@ -158,6 +158,19 @@ def _is_missing(path: str) -> bool:
     from dpfast.ledger.opening import is_database
 
     return not is_database(path) and not Path(path).exists()
+
+
+def accountant_of(path: str | None) -> str:
+    """Return what adds up in a ledger; of one that is still to be created, what a release creates it with."""
+    from dpfast.ledger import Ledger
+
+    if path is None or _is_missing(path):
+        return "basic"
+    opened = Ledger.open(path)
+    try:
+        return opened.accountant
+    finally:
+        opened.close()
 
 
 def existing(path: str, expect_head: str | None = None) -> Ledger:

@@ -32,7 +32,8 @@ wish_options: Callable[[Any], Any] = combined(
     click.option(
         "--budget",
         metavar="EPSILON|rho[:RHO]",
-        help="What --error may cost: a largest epsilon; rho or rho:0.1 to count in rho.  [default: no limit]",
+        help="What --error may cost: a largest epsilon; rho or rho:0.1 to count in rho.  [default: no limit; "
+        "counted as the ledger counts]",
     ),
 )
 

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from textwrap import shorten
-from typing import Annotated
+from typing import Annotated, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
 from dpfast import queries
-from dpfast.columns.bounds import NumberBounds, OrderedBounds, OwnAddedBounds, OwnUnitBounds
-from dpfast.columns.candidates import Candidates, OwnCandidates
-from dpfast.columns.grid import Grid
-from dpfast.columns.ranks import Quantiles
 from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
 from dpfast.local.categories import Categories
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.queries import (
-    Bins,
-    CovarianceQuery,
-    DistributionQuery,
-    Edges,
-    Highest,
-    Lowest,
-    ModeQuery,
-    Name,
-    Per,
-    ProportionQuery,
-    QuantileQuery,
-    Query,
-    RankedQuery,
-    Winners,
-)
-from dpfast.rows.filters import OptionalValues, OwnFilter
-from dpfast.rows.values import OptionalCompared
 
 __all__ = ["Expressions"]
+
+
+_Given = ParamSpec("_Given")
+_Asked = TypeVar("_Asked")
+
+
+def _of_column(
+    ask: Callable[Concatenate[str, _Given], _Asked],
+) -> Callable[Concatenate[Expressions, _Given], _Asked]:
+    """Return a method that asks of the column what the function asks of a column's name."""
+
+    @wraps(ask)
+    def method(self: Expressions, /, *given: _Given.args, **named: _Given.kwargs) -> _Asked:
+        return ask(self._column(), *given, **named)
+
+    return method
 
 
 @pl.api.register_expr_namespace("dpf")
@@ -66,199 +62,31 @@ class Expressions:
     >>> import dpfast as dpf
     >>> Expressions(pl.col("x")).sum(bounds=(0, 1)) == dpf.sum("x", bounds=(0, 1))
     True
+    >>> Expressions(pl.col("dep_delay")).proportion(above=15).in_words
+    'proportion of dep_delay > 15, of values that are not missing'
 
     """
 
     def __init__(self, expr: Annotated[pl.Expr, EXPRESSION]) -> None:
         self._expr = EXPRESSION.read("expr", expr)
 
-    def count(self, *, where: OwnFilter = None) -> Query:
-        """Return `dpfast.count` of the column: how many values it has in every group.
-
-        Nulls are not counted, as Polars does, and NaN neither. `dpfast.count` without a column counts rows.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("x")).count()
-        Query(kind='count', column='x', bounds=None)
-
-        """
-        return queries.count(self._column(), where=where)
-
-    def sum(self, *, bounds: OwnAddedBounds = None, unit_bounds: OwnUnitBounds = None) -> Query:
-        """Return `dpfast.sum` of the column, which has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).sum(bounds=(0, 600))
-        Query(kind='sum', column='dep_delay', bounds=(0.0, 600.0))
-
-        """
-        return queries.sum(self._column(), bounds=bounds, unit_bounds=unit_bounds)
-
-    def mean(self, *, bounds: OrderedBounds, per: Per = "row") -> Query:
-        """Return `dpfast.mean` of the column, which has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).mean(bounds=(-60, 600))
-        Query(kind='mean', column='dep_delay', bounds=(-60.0, 600.0))
-
-        """
-        return queries.mean(self._column(), bounds=bounds, per=per)
-
-    def proportion(
-        self,
-        *,
-        above: OptionalCompared = None,
-        at_least: OptionalCompared = None,
-        below: OptionalCompared = None,
-        at_most: OptionalCompared = None,
-        equal: OptionalCompared = None,
-        among: OptionalValues = None,
-    ) -> ProportionQuery:
-        """Return `dpfast.proportion` of the column, which has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).proportion(above=15) == queries.proportion("dep_delay", above=15)
-        True
-
-        """
-        tests = {"above": above, "at_least": at_least, "below": below, "at_most": at_most, "equal": equal}
-        return queries.proportion(self._column(), **tests, among=among)
-
-    def variance(self, *, bounds: NumberBounds) -> Query:
-        """Return `dpfast.variance` of the column, which has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).variance(bounds=(-60, 600)).bounds
-        (-60.0, 600.0)
-
-        """
-        return queries.variance(self._column(), bounds=bounds)
-
-    def std(self, *, bounds: OrderedBounds) -> Query:
-        """Return `dpfast.std` of the column, which has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).std(bounds=(-60, 600)).bounds
-        (-60.0, 600.0)
-
-        """
-        return queries.std(self._column(), bounds=bounds)
-
-    def covariance(self, other: Name, *, bounds: NumberBounds, other_bounds: NumberBounds) -> CovarianceQuery:
-        """Return `dpfast.covariance` of the column and another one, by its name; it has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("distance")).covariance("time", bounds=(0, 9), other_bounds=(0, 5)).other
-        'time'
-
-        """
-        return queries.covariance(self._column(), other, bounds=bounds, other_bounds=other_bounds)
-
-    def minimum(self, *, bounds: OrderedBounds, q: Lowest = 0.01, grid: Grid = None) -> QuantileQuery:
-        """Return `dpfast.minimum` of the column, a low quantile; it has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).minimum(bounds=(-60, 600)).kind
-        'minimum'
-
-        """
-        return queries.minimum(self._column(), bounds=bounds, q=q, grid=grid)
-
-    def maximum(self, *, bounds: OrderedBounds, q: Highest = 0.99, grid: Grid = None) -> QuantileQuery:
-        """Return `dpfast.maximum` of the column, a high quantile; it has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).maximum(bounds=(-60, 600)).kind
-        'maximum'
-
-        """
-        return queries.maximum(self._column(), bounds=bounds, q=q, grid=grid)
-
-    def histogram(self, edges: Edges) -> DistributionQuery:
-        """Return `dpfast.histogram` of the column, which has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).histogram([0, 15, 60]).edges
-        (0, 15, 60)
-
-        """
-        return queries.histogram(self._column(), edges)
-
-    def cdf(self, edges: Edges) -> DistributionQuery:
-        """Return `dpfast.cdf` of the column, which has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).cdf([0, 15, 60]).edges
-        (0, 15, 60)
-
-        """
-        return queries.cdf(self._column(), edges)
-
-    def quantile(self, q: Quantiles, *, bounds: OrderedBounds, grid: Grid = None) -> QuantileQuery:
-        """Return `dpfast.quantile` of the column, which has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dep_delay")).quantile([0.25, 0.5], bounds=(-60, 600)).labels
-        ('_p25', '_p50')
-
-        """
-        return queries.quantile(self._column(), q, bounds=bounds, grid=grid)
-
-    def mode(self, *, candidates: Candidates) -> ModeQuery:
-        """Return `dpfast.mode` of the column, which has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dest")).mode(candidates=["IAH", "MIA"]).candidates
-        ('IAH', 'MIA')
-
-        """
-        return queries.mode(self._column(), candidates=candidates)
-
-    def top_k(self, k: Winners, *, candidates: OwnCandidates = None) -> RankedQuery:
-        """Return `dpfast.top_k` of the column, which has the parameters' documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dest")).top_k(1, candidates=["IAH", "MIA"]).winners
-        1
-
-        """
-        return queries.top_k(self._column(), k, candidates=candidates)
-
-    def count_distinct(self) -> Query:
-        """Return `dpfast.count_distinct` of the column: how many different values it has in every group.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("dest")).count_distinct().kind
-        'count_distinct'
-
-        """
-        return queries.count_distinct(self._column())
-
-    def bins(self, edges: Edges) -> Bins:
-        """Return `dpfast.bins` of the column, for ``by``; it has the parameter's documentation.
-
-        Examples
-        --------
-        >>> Expressions(pl.col("distance")).bins([0, 500, 1000]).labels
-        (0, 500)
-
-        """
-        return queries.bins(self._column(), edges)
+    #: Each is the function of this name, which has its documentation, of the column.
+    count = _of_column(queries.count)
+    sum = _of_column(queries.sum)
+    mean = _of_column(queries.mean)
+    proportion = _of_column(queries.proportion)
+    variance = _of_column(queries.variance)
+    std = _of_column(queries.std)
+    covariance = _of_column(queries.covariance)
+    minimum = _of_column(queries.minimum)
+    maximum = _of_column(queries.maximum)
+    histogram = _of_column(queries.histogram)
+    cdf = _of_column(queries.cdf)
+    quantile = _of_column(queries.quantile)
+    mode = _of_column(queries.mode)
+    top_k = _of_column(queries.top_k)
+    count_distinct = _of_column(queries.count_distinct)
+    bins = _of_column(queries.bins)
 
     def laplace(self, scale: ScaleExpression) -> pl.Expr:
         """Return the column with Laplace noise, an expression: see `dpfast.integrations.polars_plugin.laplace`.

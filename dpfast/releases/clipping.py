@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.aggregation.unit_sums import UnitSums
-from dpfast.columns import borrow
-from dpfast.mechanisms.clipping import Survey, UnitVectors, choose_norm, clip_to_norm, middle_of, norms_of, upper_of
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.integer_noise import IntegerNoise, scale_within
+from dpfast.mechanisms.clipping import Survey, UnitVectors, choose_norm, clip_to_norm, norms_of, quantile_of
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale, scale_within
 from dpfast.queries import Measure
 from dpfast.randomness import SystemRandom
 from dpfast.releases.planned_queries import exact_of
@@ -140,12 +138,12 @@ class Clipping:
         step = 2.0 ** math.floor(math.log2(norm / _STEPS))
         clipped = clip_to_norm(vectors, norms, norm, [step] * len(scaled), groups)
         distance = Fraction(norm) / Fraction(step) * self.moved
-        scale = scale_within(self.noise, distance**2, 1 - self.surveyed, "epsilon", Fraction(1))
+        noise = self._noise_within(distance**2, 1 - self.surveyed)
         found = {}
         for coordinate, measure, weight, sum_of_units in zip(self.coordinates, shown, weights, clipped, strict=True):
-            noisy = gaussian_noise(borrow(sum_of_units), scale, SystemRandom()) * (step / weight)
+            noisy = noise.add(sum_of_units, SystemRandom(), threads=None) * (step / weight)
             values = np.clip(np.rint(noisy), -_FAR, _FAR).astype(np.int64)
-            found[coordinate.measure] = NoisyFigure(measure, values, scale * step / weight)
+            found[coordinate.measure] = NoisyFigure(measure, values, noise.scale * step / weight)
         return ClippedFigures(found, survey, norm)
 
     def _figures(self, sums: UnitSums) -> list[NDArray[np.float64]]:
@@ -167,7 +165,7 @@ class Clipping:
             edges = np.linspace(measure.lower - measure.centre, measure.upper - measure.centre, _CELLS + 1)
             totals, counts = (np.bincount(sums.units, each, sums.number) for each in (figure, values))
             means = np.divide(totals, counts, out=np.full(sums.number, np.nan), where=counts > 0)
-            middle = middle_of(self._survey(means, edges, _CENTRE))
+            middle = quantile_of(self._survey(means, edges, _CENTRE), 0.5)
             if middle is not None:
                 moved = round(middle)
                 measure = replace(measure, centre=measure.centre + moved)
@@ -176,7 +174,7 @@ class Clipping:
         lengths, rows = (np.sqrt(np.bincount(sums.units, each * each, sums.number)) for each in (figure, figures[0]))
         ratios = np.divide(lengths, rows, out=np.full(sums.number, np.nan), where=rows > 0)
         edges = widest * np.sqrt(2.0) ** -np.arange(_SPREADS, -1.0, -1.0)
-        spread = upper_of(self._survey(ratios, edges, _SPREAD), _SHARE)
+        spread = quantile_of(self._survey(ratios, edges, _SPREAD), _SHARE)
         return replace(coordinate, measure=measure), figure, widest if spread is None else spread
 
     def _values(self, measure: Measure, figures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -191,8 +189,9 @@ class Clipping:
         cells = np.clip(np.searchsorted(edges, told, side="right") - 1, 0, edges.size - 2)
         counts = np.bincount(cells, minlength=edges.size - 1).astype(np.int64)
         # One unit moves a count by 1, a replaced one two counts.
-        scale = scale_within(
-            self.noise, self.moved, part * self.surveyed / self._asked_by_surveys, "epsilon", Fraction(1)
-        )
-        noisy = gaussian_noise(borrow(counts), scale, SystemRandom())
-        return Survey(edges, noisy.astype(np.float64), scale)
+        noise = self._noise_within(self.moved, part * self.surveyed / self._asked_by_surveys)
+        return Survey(edges, noise.add(counts, SystemRandom()).astype(np.float64), noise.scale)
+
+    def _noise_within(self, l2_squared: int | Fraction, part: Fraction) -> IntegerNoise:
+        """Return the noise of one step, on what moves by the root of ``l2_squared``: a part of the whole event."""
+        return gaussian_of_scale(scale_within(self.noise, l2_squared, part, "epsilon", Fraction(1)), l2_squared)

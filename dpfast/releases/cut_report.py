@@ -22,14 +22,11 @@ from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation.losses import LossCounts, LossKind
 from dpfast.arguments import Number
-from dpfast.columns import borrow
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
 from dpfast.mechanisms.clipping import last_told
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
-from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.queries import Query, UnitQuery
 from dpfast.randomness import SystemRandom
 from dpfast.releases.measure_noise import noise_of
@@ -185,10 +182,8 @@ class CutReport:
         return float(points[: last + 1].astype(np.float64) @ noisy[: last + 1]), last
 
     def _noisy(self, counts: np.ndarray) -> np.ndarray:
-        draw = laplace_noise if self.noise.mechanism == "laplace" else gaussian_noise
         # Cut off so that no sum of them leaves an int64.
-        noisy: np.ndarray = np.clip(draw(borrow(counts), self.noise.scale, SystemRandom()), -(2**50), 2**50)
-        return noisy
+        return np.clip(self.noise.add(counts, SystemRandom()), -(2**50), 2**50)
 
     def correct(self, frame: pl.DataFrame, cut: Cut, deviations: Mapping[str, float]) -> pl.DataFrame:
         """Return figures with estimates of what they would be without bounding beside them: post-processing.

@@ -145,9 +145,30 @@ def counts_rows(query: Query) -> bool:
 
 
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
-    """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
+    """Return what every query is answered from with the least noise, and the selection of keys of the fewest units.
+
+    Delta is divided among all that may use some; what turns out to be better without it leaves it to the others.
+    """
     kinds = possible_kinds(asked)
-    asked = _apart_from_values(asked)
+    ranked, others = _may_use_delta(asked)
+    while True:
+        divided = _apart_from_values(asked, ranked, others=others)
+        parts, share = _planned(divided, kinds)
+        if not divided.delta_of_values:
+            return parts, share
+        used = [name for name in ranked if _takes_delta(parts[name])]
+        others_use = share is not None or any(_takes_delta(some) for name, some in parts.items() if name not in ranked)
+        if (used, others_use) == (ranked, others):
+            return parts, share
+        ranked, others = used, others_use
+
+
+def _takes_delta(parts: tuple[Part, ...]) -> bool:
+    return any(part.delta_units for part in drawn_parts([parts]))
+
+
+def _planned(asked: Asked, kinds: Sequence[Mechanism]) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
+    """Return the same where delta is divided."""
     ways = layouts(asked.measures)
     draft = _least(asked, ways, kinds)
     if draft.selection is None:
@@ -193,22 +214,26 @@ def possible_kinds(asked: Asked) -> list[Mechanism]:
     return [kind for kind in possible if mechanism in ("auto", kind)]
 
 
-def _apart_from_values(asked: Asked) -> Asked:
-    """Return what is asked with delta divided: an equal part for each query that ranks values, and one for the rest.
+def _may_use_delta(asked: Asked) -> tuple[list[str], bool]:
+    """Return which queries that rank values may use delta, and whether anything else may.
 
-    Public candidates need one for Gaussian noise by epsilon alone.
+    Public candidates need some for Gaussian noise by epsilon alone.
     """
     may_be_gaussian = asked.budget.kind == "epsilon" and asked.mechanism != "laplace"
-    found = [
+    ranked = [
         name
         for name, query in asked.queries.items()
         if isinstance(query, RankedQuery) and (may_be_gaussian or not query.candidates)
     ]
-    if not found or not asked.budget.delta_units:
+    return ranked, asked.selects or any(not some[0].selects for some in asked.measures.values())
+
+
+def _apart_from_values(asked: Asked, ranked: Sequence[str], *, others: bool) -> Asked:
+    """Return what is asked with delta divided: an equal part for each of these queries, and one for others."""
+    if not ranked or not asked.budget.delta_units:
         return asked
-    needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
-    each = asked.budget.delta_units // (len(found) + needs_more)
-    rest = asked.budget.delta_units - each * len(found) if needs_more else 0
+    each = asked.budget.delta_units // (len(ranked) + others)
+    rest = asked.budget.delta_units - each * len(ranked) if others else 0
     return replace(asked, budget=replace(asked.budget, delta_units=rest), delta_of_values=each)
 
 

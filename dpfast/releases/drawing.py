@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.aggregation.kept_groups import KeptGroups
-from dpfast.columns import borrow
 from dpfast.mechanisms.keys.optimal import select_keys
 from dpfast.mechanisms.keys.policy import sums_by_policy
 from dpfast.mechanisms.keys.weights import select_by_weights
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseKind
-from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.quantiles.joint import draw_joint_quantiles
 from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.selection.modes import draw_modes
@@ -150,17 +147,17 @@ def _selected(
         noisy = _drawn(exact_of(parts[rule.place].measure, figures), parts[rule.place], source)
         return noisy >= rule.threshold, {rule.place: noisy}
     if isinstance(rule, NoisyUnits):
-        return _noisy(exact.units, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold, {}
+        return rule.noise.add(exact.units, source, threads=None) >= rule.threshold, {}
 
     if isinstance(rule, Policy):
         assert isinstance(exact.holdings, KeptGroups)
         ranks = _ranks(exact.keys)
         singles = np.zeros(ranks.size, np.int64)
         sums = sums_by_policy(exact.holdings.runs(ranks, singles), singles, rule.cutoff)
-        return (_noisy(sums, rule.noise.mechanism, rule.noise.scale, source) >= rule.threshold)[ranks], {}
+        return (rule.noise.add(sums, source, threads=None) >= rule.threshold)[ranks], {}
 
     def passes(sums: NDArray[np.int64], noise: IntegerNoise, threshold: int) -> NDArray[np.bool_]:
-        return _noisy(sums, noise.mechanism, noise.scale, source) >= threshold
+        return noise.add(sums, source, threads=None) >= threshold
 
     rounds = [partial(passes, noise=noise, threshold=threshold) for noise, threshold in rule.rounds]
     return select_by_weights(exact.holdings, exact.units.size, rule.rounds[0][0].mechanism, rounds), {}
@@ -195,7 +192,7 @@ def _rebuilt_keys(keys: pl.DataFrame, shown: NDArray[np.bool_]) -> tuple[pl.Data
 def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> Any:
     """Return every group's noisy measure, in steps; quantiles, ascending, one column each; or what is selected."""
     if isinstance(part, DrawnValues):
-        return largest_values(exact, part, lambda rows: _noisy(rows, part.mechanism, part.scale, source))
+        return largest_values(exact, part, lambda rows: part.noise.add(rows, source, threads=None))
     if isinstance(part, DrawnModes):
         return draw_modes(exact, part.measure.points, part.slope, source)
     if isinstance(part, DrawnQuantiles):
@@ -206,12 +203,5 @@ def _drawn(exact: Any, part: DrawnPart, source: RandomSource) -> Any:
         return drawn + part.measure.centre
     if part.measure.kind == "bins":
         measured = block_sums(exact, part.measure.blocks)
-        return _noisy(measured.ravel(), part.mechanism, part.scale, source).reshape(measured.shape)
-    return _noisy(exact, part.mechanism, part.scale, source)
-
-
-def _noisy(values: NDArray[np.int64], mechanism: NoiseKind, scale: float, source: RandomSource) -> NDArray[np.int64]:
-    """Return whole numbers with fresh noise."""
-    draw = laplace_noise if mechanism == "laplace" else gaussian_noise
-    noisy: NDArray[np.int64] = draw(borrow(values), scale, source)
-    return noisy
+        return part.noise.add(measured, source, threads=None)
+    return part.noise.add(exact, source, threads=None)

@@ -16,6 +16,7 @@ from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
 from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale, laplace_of_scale
 from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
@@ -84,6 +85,13 @@ class NoisyMeasure(Charged):
     mechanism: Mechanism
     scale: float
     charge: Charge
+
+    @property
+    def noise(self) -> IntegerNoise:
+        """The noise, as the event that it is of this measure alone."""
+        if self.mechanism == "laplace":
+            return laplace_of_scale(self.scale, self.sensitivity.l1)
+        return gaussian_of_scale(self.scale, self.sensitivity.l2_squared)
 
     @property
     def kernel(self) -> str:

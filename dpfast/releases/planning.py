@@ -84,7 +84,9 @@ def plan(
         glob, folder or list of paths of Parquet, CSV or Arrow IPC files, which are scanned and must not change until
         the plan is run. The footers or headers of all files are read here: columns may come in
         any order, and their dtypes may differ where one holds both without loss; a file that does not fit is refused
-        by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. With a privacy
+        by its name. Folders may name columns, as in ``year=2024/``: strings, or what ``schema`` says. Addresses in
+        stores, such as ``s3://bucket/day*.parquet``, are read with what the environment says of the store; other
+        options go to Polars: ``pl.scan_parquet("s3://bucket/day*.parquet", storage_options={...})``. With a privacy
         unit, rows that outgrow their share of memory (of control groups, ``ulimit -v``, ``DPFAST_MEMORY_LIMIT``)
         wait encrypted in a nameless file in the folder for temporary files. Its rows are taken as they are given:
         what was joined or exploded before may put one person's data into another's rows. A LazyFrame's own

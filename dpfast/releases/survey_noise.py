@@ -21,14 +21,11 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Pure, ZeroConcentrated
-from dpfast.columns import borrow
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_rho, laplace_of_epsilon
-from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.randomness import SystemRandom
 
 __all__ = ["SurveyNoise", "Surveyor", "plan_surveys"]
@@ -116,8 +113,7 @@ class Surveyor:
         assert 0 < part <= self.left, "surveys would cost more than they were charged"
         self.left -= part
         noise = self._noise.of_part(self._part * part, whole)
-        draw = laplace_noise if noise.mechanism == "laplace" else gaussian_noise
-        noisy = np.clip(draw(borrow(counts), noise.scale, SystemRandom()), -_FAR * whole, _FAR * whole)
+        noisy = np.clip(noise.add(counts, SystemRandom()), -_FAR * whole, _FAR * whole)
         return noisy.astype(np.int64), noise
 
 

@@ -276,7 +276,7 @@ class Estimate:
     def __repr__(self) -> str:
         """Show the queries and what they cost."""
         ended = "" if self.complete else ", ended early"
-        return f"Estimate({self.workload!r}; spent {self.spent}{ended})"
+        return f"{type(self).__name__}({self.workload!r}; spent {self.spent}{ended})"
 
 
 def _labels(

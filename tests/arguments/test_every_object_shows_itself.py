@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.events import Gaussian
+from dpfast.accounting.events import Gaussian, Pure
 from dpfast.aggregation.sources import open_source
 from dpfast.domain.domain import Domain
 from dpfast.integrations.expressions import Expressions
@@ -71,6 +71,16 @@ def test_what_is_shown_is_short_and_has_no_address_and_no_array(objects):
         assert not re.search(r"0x[0-9a-f]{6,}|\barray\(", text), kind
         if hasattr(thing, "_repr_html_"):
             assert len(thing._repr_html_()) < 10 * LONGEST, kind
+
+
+@pytest.mark.parametrize("name", ["advanced", "basic", "gdp", "optimal", "pld", "rdp", "zcdp"])
+def test_accountants_show_what_they_added_up_in_plain_numbers(name):
+    """Of hardly anything, and of more than any float64 holds: no figure is in whole units of 1e-18."""
+    tried = {"gdp": Gaussian(2.0)} if name == "gdp" else {"pure": Pure(1e-9), "many": Pure(0.5).times(1000)}
+    for event in tried.values():
+        text = repr(getattr(dpf.accounting, name)(event))
+        assert re.fullmatch(r"[A-Za-z]+\((\w+=[\d.e+-]+(, )?)+\)", text)
+        assert not re.search(r"\d{9}", text)
 
 
 def a_frame(rows):

@@ -43,6 +43,32 @@ def test_errors_may_be_said_one_by_one_and_counted_in_rho(folder, run):
     assert json.loads(run(*wished, "--json").stdout)["rho"] is None
 
 
+@pytest.mark.parametrize("accountant", ["basic", "zcdp", "rdp", "odometer"])
+@pytest.mark.parametrize("keys", [KEYS, ["--delta", "1e-7"]], ids=["public", "selected"])
+def test_errors_are_counted_as_the_ledger_counts(folder, run, accountant, keys):
+    """A ledger that adds up rho is charged the least rho; and what is said of the budget goes before."""
+    limits = [] if accountant == "odometer" else ["--epsilon", "9"]
+    created = run("ledger", "create", "counts.db", "--accountant", accountant, *limits, "--delta", "1e-3")
+    assert created.exit_code == 0, created.stderr
+    wished = [*TRIPS, *keys, "--count", "--sum", "fare:0:60", "--error", "count=40,fare_sum=900"]
+    ledger = ["--ledger", "counts.db"]
+    explained = json.loads(run("explain", *wished, *ledger, "--json").stdout)
+    assert (explained["rho"] is None) == (accountant == "basic")
+    told = json.loads(run("release", *wished, *ledger, "--out", "out.csv", "--json").stdout)
+    kind = "epsilon" if accountant == "basic" else "rho"
+    limited = json.loads(run("explain", *wished, "--budget", kind, "--json").stdout)
+    assert limited[kind] == explained[kind]
+    assert told["ledger"]["accountant"] == accountant
+    said = json.loads(run("explain", *wished, *ledger, "--budget", "epsilon:9", "--json").stdout)
+    assert said["rho"] is None
+
+
+def test_a_ledger_that_is_still_to_be_created_counts_epsilon(folder, run):
+    wished = [*TRIPS, *KEYS, "--count", "--error", "count=40"]
+    assert json.loads(run("explain", *wished, "--ledger", "none.db", "--json").stdout)["rho"] is None
+    assert not (folder / "none.db").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,10 @@ import pytest
 import dpfast as dpf
 import dpfast.integrations.polars
 from dpfast.aggregation.exact import Aggregation
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 
 #: Before 2.0, Polars raises an error of its own, with our text, where a scan of ours raises one.
 IS_OLD = int(pl.__version__.partition(".")[0]) < 2
-DRAWING = import_module("dpfast.releases.drawing")
 #: Groups: no other column of noise in these tests is as long.
 HEIGHT = 397
 FLAGS = [name for name in vars(pl.QueryOptFlags) if isinstance(vars(pl.QueryOptFlags)[name], property)]
@@ -56,21 +55,21 @@ class Case:
 def counting() -> Iterator[tuple[Case, list[str]]]:
     """Yield a case, and what it did of reading and drawing."""
     case, done = Case(DATA.dpf.plan("k", **{"privacy_unit": "row", **ASKED})), []
-    run, draw = Aggregation.run, DRAWING.laplace_noise
+    run, add = Aggregation.run, IntegerNoise.add
 
     def spied_run(self: Aggregation, words: Any) -> Any:
         if self is case.plan._blueprint.aggregation:
             done.append("read")
         return run(self, words)
 
-    def spied_draw(column: Any, *given: Any) -> Any:
-        if column.length == HEIGHT:
+    def spied_add(self: IntegerNoise, values: Any, *given: Any, **named: Any) -> Any:
+        if values.size == HEIGHT:
             done.append("draw")
-        return draw(column, *given)
+        return add(self, values, *given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Aggregation, "run", spied_run)
-        patch.setattr(DRAWING, "laplace_noise", spied_draw)
+        patch.setattr(IntegerNoise, "add", spied_add)
         yield case, done
 
 

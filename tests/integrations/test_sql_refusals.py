@@ -10,7 +10,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation.protocols import GroupQuery
-from dpfast.errors import DpfastError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.integrations.sql.dialects import DIALECTS
 from dpfast.integrations.sql.template import write
 from dpfast.queries import Measure
@@ -107,6 +107,39 @@ def test_adbc_after_a_failed_statement(databases, postgresql):
         assert ledger.spent.epsilon == 0
         connection.rollback()
         plan.run(ledger)
+
+
+WIDE = "CAST('{}' AS NUMERIC(38, 10))"
+#: What is asked of a column of wide decimals, and to what it is to be cast.
+USES = {
+    "sum": ({"s": dpf.sum("x", bounds=(0, 8))}, ("DOUBLE", "double precision")),
+    "proportion": ({"s": dpf.proportion("x", above=1)}, ("DOUBLE", "double precision")),
+    "key": ({"by": "x", "keys": pl.DataFrame({"x": ["1.0000000001", "2.5000000000"]})}, ("VARCHAR", "text")),
+    "unit": ({"privacy_unit": "x", "max_groups": 1, "max_rows_per_group": 1}, ("VARCHAR", "text")),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", ["DuckDB", "PostgreSQL"])
+def test_wide_decimals_are_refused_with_a_cast_that_serves(databases, name, use):
+    connection = databases.connections[name]
+    rows = ", ".join(f"({WIDE.format(number)})" for number in ("1.0000000001", "2.5", "2.5", "99999999999999999.5"))
+    connection.execute(f"CREATE TABLE wide AS SELECT * FROM (VALUES {rows}) AS given (x)")
+    asked, types = USES[use]
+    asked = {"privacy_unit": "row", "n": dpf.count(), "engine": "sql", "epsilon": 9e5, **asked}
+    cast = types[name == "PostgreSQL"]
+    plain = {key: value for key, value in asked.items() if key not in ("by", "keys")}
+    by_key = {"by": "x", "delta": 1e-6} if use == "key" else {}
+    ledger = a_ledger()
+    with pytest.raises(ColumnError, match=f"'x' of decimals of more than 18 digits: cast it .*{cast}"):
+        dpf.plan(dpf.sql(connection, "wide"), **plain, **by_key).run(ledger)
+    assert ledger.history().is_empty()
+    query = f"SELECT CAST(x AS {cast}) AS x FROM wide"
+    released = dpf.release(dpf.sql(connection, query), ledger=a_ledger(), **asked).frame
+    expected = {"sum": [4], "proportion": [4], "key": [1, 2], "unit": [3]}
+    assert released["n"].to_list() == expected[use]
+    if "s" in released.columns:
+        assert released["s"][0] == pytest.approx(14 if use == "sum" else 1, abs=0.01)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import DpfastError, ParameterError
-from dpfast.mechanisms.clipping import UnitVectors, choose_norm, clip_to_norm, middle_of, norms_of, upper_of
+from dpfast.mechanisms.clipping import UnitVectors, choose_norm, clip_to_norm, norms_of, quantile_of
 from dpfast.mechanisms.clipping.choosing import Survey
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.releases import clipping
 
 AUTO = {"max_groups": "auto", "max_rows_per_group": "auto"}
@@ -60,10 +61,11 @@ def exactly(monkeypatch):
     """Turn the noise off, and return what was drawn from: arrays and deviations, in order."""
     drawn = []
 
-    monkeypatch.setattr(clipping, "borrow", lambda values: values)
-    monkeypatch.setattr(
-        clipping, "gaussian_noise", lambda values, scale, source: drawn.append((values.copy(), scale)) or values.copy()
-    )
+    def add_nothing(self, values, random, threads=1):
+        drawn.append((values.copy(), self.scale))
+        return values.copy()
+
+    monkeypatch.setattr(IntegerNoise, "add", add_nothing)
     return drawn
 
 
@@ -83,8 +85,8 @@ def test_neighbours_use_no_more_than_the_event(exactly, monkeypatch, neighbors, 
             2.0 ** generator.uniform(0, 20),
             2.0 ** generator.uniform(0, 9),
         )
-        monkeypatch.setattr(clipping, "middle_of", lambda survey, middle=middle: middle)
-        monkeypatch.setattr(clipping, "upper_of", lambda survey, share, upper=upper: upper)
+        chosen = {0.5: middle, clipping._SHARE: upper}
+        monkeypatch.setattr(clipping, "quantile_of", lambda survey, share, chosen=chosen: chosen[share])
         monkeypatch.setattr(clipping, "choose_norm", lambda survey, groups, noise, norm=norm: norm)
         one = rows_of(range(12), trial)
         other = one.filter(pl.col("u") != trial % 12)
@@ -158,14 +160,12 @@ def survey(counts, deviation=1.0, edges=None):
 class TestChoices:
     def test_the_middle_and_the_upper_end(self):
         found = survey([0, 10, 20, 10, 0], 0.1, np.arange(6.0))
-        assert middle_of(found) == 2.5
-        assert upper_of(found, 0.75) == 3.0
-        assert upper_of(found, 1.0) == 4.0
+        assert [quantile_of(found, share) for share in (0.5, 0.75, 1.0)] == [2.5, 3.0, 4.0]
 
     def test_noise_tells_of_nothing(self):
         for counts in ([0] * 9, [-3, 2, -1, 0, 1, 2, -2, 0, 1]):
             found = survey(counts)
-            assert middle_of(found) is None
+            assert quantile_of(found, 0.5) is None
             assert not found.above().any()
 
     def test_empty_cells_above_stay_out(self):

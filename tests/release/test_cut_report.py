@@ -23,9 +23,9 @@ from dpfast.aggregation.losses import MOST_ROWS, LossCounts, points_up_to
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.clipping import last_told
-from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_scale
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale, laplace_of_scale
 from dpfast.queries import Measure
-from dpfast.releases import cut_report, drawing
+from dpfast.releases import cut_report
 
 KEYS = pl.DataFrame({"k": ["a", "b", "c", "e"]})
 LIMITS = {"max_groups": 2, "max_rows_per_group": 3}
@@ -200,10 +200,7 @@ def _only(queries, changed):
 @pytest.fixture
 def exactly(monkeypatch):
     """Turn all noise off."""
-    for module in (cut_report, drawing):
-        monkeypatch.setattr(module, "borrow", lambda values: values)
-        for name in ("laplace_noise", "gaussian_noise"):
-            monkeypatch.setattr(module, name, lambda values, scale, source: values.copy())
+    monkeypatch.setattr(IntegerNoise, "add", lambda self, values, random, threads=1: values.copy())
     # Without noise every place tells.
     monkeypatch.setattr(cut_report, "last_told", lambda points, counts, noise: int(np.flatnonzero(counts)[-1:].sum()))
 
@@ -261,8 +258,7 @@ def test_nothing_cut_is_no_warning_and_corrects_nothing(exactly):
 
 def test_units_are_told_where_their_rows_are_not(monkeypatch):
     """Noise without chance: what is lost is told of no point, and yet that units lost some."""
-    monkeypatch.setattr(cut_report, "laplace_noise", lambda values, scale, source: values.copy())
-    monkeypatch.setattr(cut_report, "borrow", lambda values: values)
+    monkeypatch.setattr(IntegerNoise, "add", lambda self, values, random, threads=1: values.copy())
     monkeypatch.setattr(cut_report, "last_told", lambda points, counts, noise: 3 if points.size < 39 else 0)
     release = released(even_rows(units=3000), max_rows_per_group=2, d=dpf.count())
     assert (release.cut.units_cut, release.cut.rows_kept) == (3000, None)

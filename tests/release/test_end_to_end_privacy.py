@@ -18,8 +18,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation import by_unit
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.queries import Measure
-from dpfast.releases import drawing
 
 pytestmark = pytest.mark.statistical
 
@@ -161,8 +161,12 @@ def test_selected_keys_and_their_figures(units):
 
 def draw_less(patch, factor):
     """The noise has a smaller scale than the event that is charged says: a charge of such an event is refused."""
-    draw = drawing.laplace_noise
-    patch.setattr(drawing, "laplace_noise", lambda values, scale, source: draw(values, scale / factor, source))
+    add = IntegerNoise.add
+
+    def add_less(noise, *given, **named):
+        return add(replace(noise, scale=noise.scale / factor), *given, **named)
+
+    patch.setattr(IntegerNoise, "add", add_less)
 
 
 def halve_the_scale(patch):

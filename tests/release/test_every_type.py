@@ -205,10 +205,8 @@ def asked_of(kind, what):
         edges = bounds if dtype.is_temporal() else tuple(map(float, plain))
         return {"q": dpf.histogram("x", edges) if what == "histogram" else dpf.cdf("x", edges)}
     if what in ("limits", "equal"):
-        nothing = 1 if kind in NESTED else high
-        return {
-            "q": dpf.proportion("x", above=float(plain[0])) if what == "limits" else dpf.proportion("x", equal=nothing)
-        }
+        less, more = (1, 2) if kind in NESTED else (low, high)
+        return {"q": dpf.proportion("x", above=less) if what == "limits" else dpf.proportion("x", equal=more)}
     if what == "distinct":
         return {"q": dpf.count_distinct("x")}
     if what in ("mode", "top k"):
@@ -270,11 +268,10 @@ def expected_of_more(kind, what):
         return "" if kind in FLOATS | NESTED else (None, [[high, low]])
     if what == "equal":
         return "cannot be compared|cannot compare" if kind in NESTED else (pl.Float64(), [times[1] / sum(times)])
-    number = kind not in TEXTS | NESTED and not dtype.is_temporal()
     if what == "limits":
-        if number and kind != "Boolean":
-            return pl.Float64(), [1 - times[0] / sum(times)]
-        return "cannot compare the column 'x'|a proportion compares the column 'x' of dtype .* with a number"
+        if kind in NESTED | {"Boolean"}:
+            return "cannot be compared|cannot compare|of dtype Boolean has no order"
+        return pl.Float64(), [1 - times[0] / sum(times)]
     if what in ("histogram", "cdf"):
         if kind in TEXTS | NESTED:
             return "cannot bin the column 'x'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -11,8 +10,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
-
-DRAWING = import_module("dpfast.releases.drawing")
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 
 ENGINES = ["in-memory", "streaming"]
 OPTIMISATIONS = {"default": pl.QueryOptFlags(), "none": pl.QueryOptFlags.none()}
@@ -23,21 +21,21 @@ HEIGHT = 5000
 def ran():
     """Return a release of 5000 groups, its ledger, and how often data was read and noise drawn."""
     calls = []
-    run, draw = Aggregation.run, DRAWING.laplace_noise
+    run, add = Aggregation.run, IntegerNoise.add
 
     def spied_run(self, words):
         if self is plan._blueprint.aggregation:
             calls.append("read")
         return run(self, words)
 
-    def spied_draw(column, *given):
-        if column.length == HEIGHT:
+    def spied_add(self, values, *given, **named):
+        if values.size == HEIGHT:
             calls.append("draw")
-        return draw(column, *given)
+        return add(self, values, *given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Aggregation, "run", spied_run)
-        patch.setattr(DRAWING, "laplace_noise", spied_draw)
+        patch.setattr(IntegerNoise, "add", spied_add)
         data = pl.LazyFrame({"k": np.arange(3 * HEIGHT) % HEIGHT, "x": np.ones(3 * HEIGHT)})
         keys = pl.DataFrame({"k": np.arange(HEIGHT)})
         ledger = dpf.Ledger(epsilon=1)

@@ -248,15 +248,15 @@ def test_rejected_values_leave_no_bytes(released):
 
 
 def test_a_delta_is_needed_and_divided():
-    """Each query over values, and all others together, have an equal part; what is not needed is not charged."""
+    """Queries over values have equal parts; Laplace noise of a count leaves them what it does not need."""
     frame = pl.DataFrame({"v": ["x"], "w": [1]})
     asked = {"t": dpf.top_k("v", 1), "s": dpf.top_k("w", 2), "privacy_unit": "row"}
     with pytest.raises(ParameterError, match=r"^delta must be above 0 where values are found in the data"):
         dpf.plan(frame, epsilon=1.0, **asked)
-    for more, parts in (({}, 2), ({"n": dpf.count()}, 3)):
+    for more in ({}, {"n": dpf.count()}):
         plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, mechanism="laplace", **asked, **more)
         lonely = [part.lonely.delta_units for part in plan._blueprint.parts if part.measure.kind == "found"]
-        assert lonely == [3 * 10**12 // parts] * 2
+        assert lonely == [3 * 10**12 // 2] * 2
     # Shares that do not come out even fit into a ledger of just as much.
     many = {f"t{place}": dpf.top_k("v", 1) for place in range(10)}
     plan = dpf.plan(frame, "w", epsilon=1.0, delta=1e-6, privacy_unit="row", **many)
@@ -264,6 +264,50 @@ def test_a_delta_is_needed_and_divided():
     by_rho = dpf.plan(frame, rho=0.1, delta=1e-6, **asked)
     assert by_rho._blueprint.budget.delta <= 1e-6
     assert "a value is shown from a noisy count of" in by_rho.explain()
+
+
+@pytest.mark.parametrize("keys", [None, pl.DataFrame({"k": ["a", "b"]})], ids=["selected", "public"])
+@pytest.mark.parametrize("more", [[], ["n"], ["found"], ["n", "found"]], ids=str)
+@pytest.mark.parametrize(("groups", "rows"), [(1, 1), (2, 3), (30, 1), (30, 5)])
+def test_delta_goes_to_those_who_have_less_noise_by_it(keys, more, groups, rows):
+    """Where Laplace noise is less, candidates take no delta, and all of it is the others', or nobody's."""
+    frame = pl.DataFrame({"u": [1], "k": ["a"], "w": ["x"]})
+    queries = {"n": dpf.count(), "found": dpf.top_k("w", 1)}
+    asked = {
+        "keys": keys,
+        "privacy_unit": "u",
+        "max_groups": groups,
+        "max_rows_per_group": rows,
+        "t": dpf.top_k("w", 1, candidates=["x", "y"]),
+        **{name: queries[name] for name in more},
+    }
+    plan = dpf.plan(frame, "k", epsilon=1.0, delta=1e-6, **asked)
+    laplace = dpf.plan(frame, "k", epsilon=1.0, delta=1e-6, mechanism="laplace", **asked)
+    blueprint, other = plan._blueprint, laplace._blueprint
+    for ours, theirs in zip(blueprint.queries, other.queries, strict=True):
+        # A value that is found has less delta where others have less noise by theirs.
+        if ours.name != "found":
+            assert ours.parts[0].noise.deviation <= theirs.parts[0].noise.deviation
+    if all(planned.parts[0].mechanism == "laplace" for planned in blueprint.queries):
+        # Then it is planned as if no other noise were known.
+        assert plan.to_frame().equals(laplace.to_frame())
+    ways = [planned.parts[0] for planned in blueprint.queries]
+    assert all(
+        bool(part.delta_units) == (part.mechanism == "gaussian") for part in ways if part.measure.kind != "found"
+    )
+    assert plan.delta == (0 if keys is not None and not any(part.delta_units for part in ways) else 1e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5, 20, 100])
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_values_are_found_by_the_noise_that_shows_them_with_fewest_rows(groups, rows, epsilon):
+    """With probability 0.95; never by noise that is much wider for a threshold that is a little lower."""
+    asked = [
+        part_of(groups, rows, mechanism=kind, epsilon=epsilon, delta=1e-6) for kind in ("auto", "laplace", "gaussian")
+    ]
+    needed = [part.threshold + part.noise.half_width(0.1) for part in asked]
+    assert needed[0] == min(needed)
 
 
 def test_values_of_other_dtypes_are_refused_before_the_charge():

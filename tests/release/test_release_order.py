@@ -19,6 +19,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.exact import Aggregation
 from dpfast.errors import BudgetExceededError, DpfastError, LedgerError, ParameterError
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import SystemRandom, Words
 from dpfast.testing import SeededRandom
 
@@ -54,11 +55,18 @@ def events(monkeypatch):
 
     monkeypatch.setattr(dpf.Ledger, "charge_many", spied_charge)
     monkeypatch.setattr(Aggregation, "run", spied_run)
-    for name in ("select_keys", "laplace_noise", "gaussian_noise"):
-        original = getattr(DRAWING, name)
-        monkeypatch.setattr(
-            DRAWING, name, lambda *given, _name=name, _original=original: seen.append(_name) or _original(*given)
-        )
+    select_keys, add = DRAWING.select_keys, IntegerNoise.add
+
+    def spied_select(*given):
+        seen.append("select_keys")
+        return select_keys(*given)
+
+    def spied_add(self, *given, **named):
+        seen.append(self.mechanism)
+        return add(self, *given, **named)
+
+    monkeypatch.setattr(DRAWING, "select_keys", spied_select)
+    monkeypatch.setattr(IntegerNoise, "add", spied_add)
     return seen
 
 
@@ -66,11 +74,11 @@ def test_first_the_charge_then_the_data_then_the_noise(events):
     stages = []
     chosen = {"keys": None, "delta": 1e-6, "mechanism": "gaussian"}
     a_plan(**chosen, key_selection="optimal").run(dpf.Ledger(1, 1e-5), progress=stages.append)
-    assert events == ["charge", "aggregate", "select_keys", "gaussian_noise", "gaussian_noise"]
+    assert events == ["charge", "aggregate", "select_keys", "gaussian", "gaussian"]
     del events[:]
     # The count that decides which keys are shown is drawn once.
     a_plan(**chosen, key_selection="count").run(dpf.Ledger(1, 1e-5))
-    assert events == ["charge", "aggregate", "gaussian_noise", "gaussian_noise"]
+    assert events == ["charge", "aggregate", "gaussian", "gaussian"]
     assert stages == ["charging the ledger", "reading and aggregating", "drawing the noise"]
 
 
@@ -184,7 +192,7 @@ def test_eight_threads_share_one_charge_and_one_release(events):
         releases = set(map(id, pool.map(run, range(8))))
     assert len(releases) == 1
     assert spent(ledger) == (0.5, 0.0, 2)
-    assert events == ["charge", "aggregate", "laplace_noise", "laplace_noise"]
+    assert events == ["charge", "aggregate", "laplace", "laplace"]
 
 
 class BrokenError(Exception):
@@ -208,14 +216,14 @@ def break_selection(monkeypatch):
 def break_second_draw(monkeypatch):
     calls = []
 
-    def fail(*given):
+    def fail(*given, **named):
         calls.append(given)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(*given)
+        return original(*given, **named)
 
-    original = DRAWING.laplace_noise
-    monkeypatch.setattr(DRAWING, "laplace_noise", fail)
+    original = IntegerNoise.add
+    monkeypatch.setattr(IntegerNoise, "add", fail)
 
 
 @pytest.mark.parametrize("fault", [break_aggregation, break_selection, break_second_draw])

@@ -100,6 +100,7 @@ def store(tmp_path, monkeypatch):
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
+    handler.settings = settings
     yield handler
     server.shutdown()
     thread.join()
@@ -125,6 +126,45 @@ def test_objects_are_released_like_files(tmp_path, store, suffix, unit):
         assert release(f"s3://bucket/day*.{suffix}", ledger=ledger, dataset="d").frame["n"].to_list() == [53, 27, 0]
     else:
         assert "one by one" in refused(f"s3://bucket/day*.{suffix}", "csv")
+
+
+SCANS = {
+    "parquet": lambda options: pl.scan_parquet("s3://bucket/day *.parquet", storage_options=options),
+    "ipc": lambda options: pl.scan_ipc("s3://bucket/day *.arrow", storage_options=options),
+    "csv": lambda options: pl.scan_csv("s3://bucket/day *.csv", schema=dict(frame().schema), storage_options=options),
+    "folders": lambda options: pl.scan_parquet("s3://bucket/by/", hive_partitioning=True, storage_options=options),
+}
+
+
+@pytest.mark.parametrize("kind", SCANS)
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 9}], ids=["", "u"])
+def test_a_scan_brings_its_own_options(tmp_path, store, monkeypatch, kind, unit):
+    """What opens the store is in Polars' scan: the environment says nothing, and nothing that is shown tells it."""
+    for name in store.settings:
+        monkeypatch.delenv(name)
+    options = {name.lower(): value for name, value in store.settings.items()}
+    for i in range(2):
+        for suffix in ("parquet", "arrow", "csv"):
+            WRITERS[suffix](frame(start=40 * i), tmp_path / f"day {i}.{suffix}")
+        (tmp_path / f"by/day={i}").mkdir(parents=True)
+        frame(start=40 * i).write_parquet(tmp_path / f"by/day={i}/0.parquet")
+    scan = SCANS[kind](options)
+    asked = {"keys": KEYS, "n": dpf.count(), "epsilon": 1000.0, **({"privacy_unit": "row"} | unit)}
+    plan = dpf.plan(scan, "k", dataset="d", **asked)
+    ledger = dpf.Ledger(epsilon=1000.0)
+    shown = plan.run(ledger)
+    assert dict(shown.frame.select("k", "n").iter_rows()) == {"a": 53, "b": 27, "none": 0}
+    told = [repr(plan), plan.explain(), repr(shown), shown.explain(), repr(ledger.history().to_dicts())]
+    assert not any(SECRET in text for text in told)
+    if kind == "folders":
+        days = pl.DataFrame({"day": [0, 1]})
+        by_day = {**asked, "keys": days}
+        counted = dpf.release(scan, "day", ledger=dpf.Ledger(epsilon=1000.0), dataset="d", **by_day).frame
+        assert counted["n"].to_list() == [40, 40]
+    store.status = 403
+    with pytest.raises(DpfastError) as caught:
+        dpf.release(scan, "k", ledger=dpf.Ledger(epsilon=1000.0), dataset="d", **asked)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 def test_objects_that_differ_or_are_missing_are_refused(tmp_path, store):

@@ -60,6 +60,15 @@ class Accountant(ABC):
         for name, figure in figures.items():
             object.__setattr__(self, name, figure)
 
+    @property
+    @abstractmethod
+    def _told(self) -> dict[str, float]:
+        """What was added up, as a person reads it: not in whole units."""
+
+    def __repr__(self) -> str:
+        """Show what was added up."""
+        return f"{type(self).__name__}({', '.join(f'{name}={figure:.6g}' for name, figure in self._told.items())})"
+
     @classmethod
     def applies(cls, events: Events) -> bool:
         """Return whether every event has a place in this accountant; what is no event is refused."""

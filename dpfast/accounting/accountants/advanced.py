@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from flint import arb
 
-from dpfast.accounting.accountants.accountant import Events
+from dpfast.accounting.accountants.accountant import Events, nearly
 from dpfast.accounting.accountants.basic import cost
 from dpfast.accounting.accountants.capped import Converted
 from dpfast.accounting.events import runs
@@ -25,7 +26,7 @@ DRIFT = Choice(("tanh", "book"))
 _DRIFT_WORK = 1e3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advanced(Converted):
     """The advanced composition theorem, for events with an epsilon each.
 
@@ -76,6 +77,14 @@ class Advanced(Converted):
         with working_precision():
             epsilon = ball(Fraction(epsilon_units, UNITS_PER_ONE))
             return units_above(epsilon * ((epsilon / 2).tanh() if self.drift == "tanh" else epsilon.expm1()))
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {
+            "norm_of_epsilons": nearly(math.isqrt(self.squares)),
+            "drift": nearly(self.drift_units),
+            "delta": nearly(self.delta_units),
+        }
 
     @property
     def _is_nothing(self) -> bool:

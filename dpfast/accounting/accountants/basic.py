@@ -13,6 +13,7 @@ from dpfast.accounting.accountants.accountant import (
     Accountant,
     Events,
     dearest,
+    nearly,
     pair_total,
     refused,
 )
@@ -130,7 +131,7 @@ def delta_units(delta: ArrayLike) -> Units:
     return in_blocks(lambda x: units_as_written(x, "delta"), [deltas])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Basic(Accountant):
     """The sums of all epsilons and all deltas.
 
@@ -159,6 +160,10 @@ class Basic(Accountant):
     def __post_init__(self, events: Events) -> None:
         epsilon_units, delta_units = cost(events)
         self._set(epsilon_units=epsilon_units, delta_units=delta_units)
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {"epsilon": nearly(self.epsilon_units), "delta": nearly(self.delta_units)}
 
     def _epsilon(self, target: Fraction) -> float:
         """Return the sum of all epsilons if the target reaches the sum of all deltas, else infinity."""

@@ -25,7 +25,7 @@ from dpfast.exact.balls import ball, float_above, working_precision
 __all__ = ["Capped", "Converted"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Capped(Accountant):
     """The smaller of a theorem's figure and of basic composition's.
 

@@ -11,6 +11,7 @@ from flint import arb
 from dpfast.accounting.accountants.accountant import (
     Accountant,
     Events,
+    nearly,
     refused,
     smallest_epsilon,
 )
@@ -62,7 +63,7 @@ def _normal_tail(x: arb) -> arb:
     return (x / arb(2).sqrt()).erfc() / 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GDP(Accountant):
     """The privacy profile of one Gaussian mechanism as strong as all the events.
 
@@ -99,6 +100,10 @@ class GDP(Accountant):
 
     def _mu(self) -> arb:
         return ball(Fraction(self.squared_units, SQUARED_UNITS_PER_ONE)).sqrt()
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {"mu": nearly(math.isqrt(self.squared_units))}
 
     def _epsilon(self, target: Fraction) -> float:
         """Return the least epsilon, rounded up; infinity at delta 0 unless there are no events."""

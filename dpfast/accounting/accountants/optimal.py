@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dpfast.accounting.accountants.accountant import Events, smallest_epsilon
+from dpfast.accounting.accountants.accountant import Events, nearly, smallest_epsilon
 from dpfast.accounting.accountants.basic import cost
 from dpfast.accounting.accountants.capped import Capped
 from dpfast.accounting.events import runs
@@ -30,7 +30,7 @@ _SHORTEST_BLOCK = 256
 _MOST_EVENTS = 2**36
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Optimal(Capped):
     """The best that holds for k events of one (epsilon, delta), whatever else is known of them.
 
@@ -83,6 +83,10 @@ class Optimal(Capped):
         epsilon_units, delta_units = pairs.pop() if pairs else (0, 0)
         self._set(epsilon_units=epsilon_units, delta_units=delta_units, count=sum(counts.values()))
         self._keep_sums(event.times(count) for event, count in counts.items())
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {"epsilon": nearly(self.epsilon_units), "delta": nearly(self.delta_units), "count": self.count}
 
     @property
     def _each(self) -> Fraction:

@@ -36,7 +36,6 @@ from dpfast.exact.balls import (
     units_below,
     working_precision,
 )
-from dpfast.showing import shown_fields
 
 __all__ = ["ORDERS", "RDP", "caps", "claimed", "cost", "filter_caps"]
 
@@ -203,7 +202,7 @@ def _conversion_ball(order: float, delta: Fraction) -> arb:
     return (1 - 1 / a).log() - (a * ball(delta)).log() / (a - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RDP(Converted):
     """The sum of all Rényi curves, converted at the best order.
 
@@ -231,8 +230,6 @@ class RDP(Converted):
     curve_units: Curve = field(init=False)
     delta_units: int = field(init=False)
 
-    __repr__ = shown_fields
-
     def __post_init__(self, events: Events) -> None:
         listed = tuple(event.times(count) for event, count in runs(events).items())
         curve_units, delta_units = cost(listed)
@@ -242,6 +239,15 @@ class RDP(Converted):
     @cached_property
     def _near(self) -> NDArray[np.float64]:
         return np.array([nearly(units) for units in self.curve_units])
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {
+            "orders": len(self.curve_units),
+            "least": nearly(min(self.curve_units)),
+            "most": nearly(max(self.curve_units)),
+            "delta": nearly(self.delta_units),
+        }
 
     @property
     def _is_nothing(self) -> bool:

@@ -146,7 +146,7 @@ def _log(x: Fraction) -> float:
         return float(ball(x).log().mid())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ZCDP(Converted):
     """The sum of all rho, converted at the best order.
 
@@ -177,6 +177,10 @@ class ZCDP(Converted):
         rho_units, delta_units = cost(listed)
         self._set(rho_units=rho_units, delta_units=delta_units)
         self._keep_sums(listed)
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {"rho": nearly(self.rho_units), "delta": nearly(self.delta_units)}
 
     @property
     def _is_nothing(self) -> bool:

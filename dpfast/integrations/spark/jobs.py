@@ -71,9 +71,8 @@ class DrawNoise:
         packed = unseal(self.sealing_key, Sealed(partition, block, payload))
         keys = BlockKeys(self.release_key, partition, block, sha256(packed).digest())
         shown = self.specification.draw(unpack(packed), keys)
-        # Spark's strings have offsets of 32 bits.
         table = shown.to_arrow(compat_level=pl.CompatLevel.oldest())
-        small = [pa.string() if pa.types.is_large_string(column.type) else column.type for column in table.schema]
+        small = [_with_small_offsets(column.type) for column in table.schema]
         return table.cast(pa.schema(list(zip(table.column_names, small, strict=True))))
 
 
@@ -91,6 +90,13 @@ class TryOut:
             if found != self.version:
                 raise DpfastError(f"an executor has dpfast {found}, the driver {self.version}")
         yield from ()
+
+
+def _with_small_offsets(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a column for Spark, whose strings and lists have offsets of 32 bits."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    return pa.list_(_with_small_offsets(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
 
 def _partition() -> int:

@@ -102,8 +102,8 @@ def plan(
         As of `dpfast.plan`, of the rules that select each key by itself: ``"optimal"``, ``"threshold"`` and
         ``"count"``; ``"auto"`` takes the one of these that needs the fewest units.
     **queries
-        `dpf.count`, `dpf.sum` and `dpf.mean` by name. Quantiles and modes need all values of a group at once, and are
-        refused.
+        Counts, sums, means, proportions, variances, histograms and distribution functions by name. Quantiles, modes
+        and the most common values need all values of a group at once, and are refused.
 
     Returns
     -------

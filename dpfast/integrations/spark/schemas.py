@@ -86,6 +86,8 @@ def spark_columns(schema: pl.Schema) -> str:
     --------
     >>> spark_columns(pl.Schema({"city": pl.String(), "n": pl.Int64()}))
     '`city` string, `n` bigint'
+    >>> spark_columns(pl.Schema({"late": pl.List(pl.Int64())}))
+    '`late` array<bigint>'
 
     """
     return ", ".join(f"{quoted(name)} {_type(name, dtype)}" for name, dtype in schema.items())
@@ -101,7 +103,11 @@ def _type(name: str, dtype: pl.DataType) -> str:
         return "timestamp"
     if isinstance(dtype, pl.Decimal):
         return f"decimal({dtype.precision}, {dtype.scale})"
+    if isinstance(dtype, pl.List):
+        # What it is a list of may be a class, of which there is one dtype.
+        return f"array<{_type(name, pl.Series(dtype=dtype.inner).dtype)}>"
     try:
         return _TYPES[type(dtype)]
     except KeyError:
-        raise ColumnError(f"a column {name[:60]!r} of dtype {dtype} cannot be released by Spark; cast it") from None
+        mend = "make it a string, a number, a date or a timestamp"
+        raise ColumnError(f"a column {name[:60]!r} of dtype {dtype} cannot be released by Spark; {mend}") from None

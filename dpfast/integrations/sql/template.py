@@ -169,6 +169,11 @@ def kind_in(dialect: Dialect, name: str, dtype: pl.DataType | None) -> Kind:
 
     """
     kind = None if dtype is None else kind_of(dtype)
+    if isinstance(dtype, pl.Decimal) and kind is None:
+        raise ColumnError(
+            f"{dialect.name} cannot be asked about the column {name!r} of decimals of more than 18 digits: cast it in "
+            f"the query, to {dialect.double} to compute with it, and to {dialect.text} where it is a key or a unit"
+        )
     if kind is None or kind not in dialect.values:
         raise ColumnError(
             f"{dialect.name} cannot be asked about the column {name!r}: cast it in the query to an integer, a double "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPREADING", "Survey", "choose_norm", "exceeded", "middle_of", "upper_of"]
+__all__ = ["SPREADING", "Survey", "choose_norm", "exceeded", "quantile_of"]
 
 #: What is surveyed shows itself where all units are more than so many deviations of the noise on all counts.
 _TELLING = 3.0
@@ -113,18 +113,13 @@ def exceeded(
     return least
 
 
-def middle_of(survey: Survey) -> float | None:
-    """Return the median of what was surveyed, None where the counts do not tell of it."""
-    return _quantile(survey, 0.5) if survey.tells else None
+def quantile_of(survey: Survey, share: float) -> float | None:
+    """Return what so large a share of the units does not exceed, None where the counts do not tell of it.
 
-
-def upper_of(survey: Survey, share: float) -> float | None:
-    """Return what so large a share of the units does not exceed, None where the counts do not tell of it."""
-    return _quantile(survey, share) if survey.tells else None
-
-
-def _quantile(survey: Survey, share: float) -> float:
-    """Return the point that divides the counts, within its cell as if the units there were spread evenly."""
+    Within a cell it is found as if the units there were spread evenly.
+    """
+    if not survey.tells:
+        return None
     # Noise below 0 is cut off: cells that hold nothing would pull towards the middle of the grid otherwise.
     counts = np.where(survey.counts > survey.deviation, survey.counts, 0.0)
     if not counts.any():

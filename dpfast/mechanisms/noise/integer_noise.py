@@ -134,7 +134,7 @@ def laplace_of_scale(scale: float, l1: int) -> IntegerNoise:
     return IntegerNoise("laplace", scale, _laplace_event(scale, l1))
 
 
-def gaussian_of_scale(scale: float, l2_squared: int) -> IntegerNoise:
+def gaussian_of_scale(scale: float, l2_squared: int | Fraction) -> IntegerNoise:
     """Return Gaussian noise of a scale, as the event that it is at a sensitivity, rounded up."""
     return IntegerNoise("gaussian", scale, Gaussian(scale, round_up_root(Fraction(l2_squared))))
 

@@ -26,7 +26,7 @@ _LOWER_FINER = 3.0
 Asked = Literal["epsilon", "delta"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PLD(Capped):
     """The tight composition of a plan: epsilon and delta between two certified bounds.
 
@@ -78,6 +78,10 @@ class PLD(Capped):
 
     def __hash__(self) -> int:
         return hash(frozenset(frozenset(counts.items()) for counts in self._alternatives))
+
+    @property
+    def _told(self) -> dict[str, float]:
+        return {"events": max(sum(counts.values()) for counts in self._alternatives)}
 
     def epsilon_lower(self, delta: TargetDelta) -> float:
         """Return a lower bound of the epsilon of the pairs' curve at `delta`: how far `epsilon` may be from it."""

@@ -1,0 +1,78 @@
+"""Rows of the table about plans: wished errors beside a budget, a preview beside the draws, and what bounding cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+from benchmarks.prepared import Prepared
+
+__all__ = ["cut_report", "preview", "wished_answers"]
+
+_GROUPS, _REPEATS = 100, 20
+
+
+def _rows(size: int) -> pl.DataFrame:
+    generator = np.random.default_rng(20_261_123)
+    return pl.DataFrame(
+        {
+            "key": generator.integers(0, _GROUPS, size),
+            "unit": generator.integers(0, max(1, size // 10), size),
+            "x": generator.uniform(0, 10, size),
+        }
+    )
+
+
+def _plan(frame: pl.DataFrame, **more: Any) -> Any:
+    asked = {"keys": pl.DataFrame({"key": np.arange(_GROUPS)}), "privacy_unit": "unit"} | more
+    limits = {"max_groups": 5, "max_rows_per_group": 2}
+    return dpf.plan(frame, "key", n=dpf.count(), m=dpf.mean("x", bounds=(0, 10)), **limits, **asked)
+
+
+def wished_answers(size: int) -> Prepared:
+    """Answer queries by the errors that are wished for each, beside an epsilon for each."""
+    table = pl.DataFrame({"n": np.arange(size)}).with_columns(wish=(pl.col("n") % 90 + 10).cast(pl.Float64))
+    # At that epsilon the noise exceeds the wish with probability 0.05 at most.
+    table = table.with_columns(epsilon=3.0 / pl.col("wish"))
+
+    def ours() -> Any:
+        return dpf.answer(table, value="n", error="wish", ledger=dpf.Ledger(epsilon=float(size)))
+
+    def baseline() -> Any:
+        return dpf.answer(table, value="n", epsilon="epsilon", ledger=dpf.Ledger(epsilon=float(size)))
+
+    return Prepared(ours, baseline, agree=lambda mine, theirs: mine.height == theirs.height == size)
+
+
+def preview(size: int) -> Prepared:
+    """Preview a plan on public rows, beside as many releases of them."""
+    frame, sample = _rows(10), _rows(size)
+
+    def ours() -> Any:
+        return dpf.preview(_plan(frame, epsilon=1.0), sample, repeats=_REPEATS)
+
+    def baseline() -> Any:
+        return [_plan(sample, epsilon=1.0).run(dpf.Ledger(epsilon=1.0)) for _ in range(_REPEATS)]
+
+    return Prepared(ours, baseline, agree=lambda mine, theirs: mine.repeats == len(theirs))
+
+
+def cut_report(share: float) -> Callable[[int], Prepared]:
+    """Return the row of a release that tells what bounding cut, for a share of the budget, beside one that does not."""
+
+    def prepare(size: int) -> Prepared:
+        frame = _rows(size)
+
+        def ours() -> Any:
+            return _plan(frame, epsilon=1.0, report_cut=share).run(dpf.Ledger(epsilon=1.0)).frame
+
+        def baseline() -> Any:
+            return _plan(frame, epsilon=1.0).run(dpf.Ledger(epsilon=1.0)).frame
+
+        return Prepared(ours, baseline, agree=lambda mine, theirs: mine.height == theirs.height == _GROUPS)
+
+    return prepare
