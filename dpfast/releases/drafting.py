@@ -147,10 +147,14 @@ def counts_rows(query: Query) -> bool:
 def plan_noise(asked: Asked) -> tuple[dict[str, tuple[Part, ...]], KeyShare | None]:
     """Return what every query is answered from with the least noise, and the selection of keys of the fewest units."""
     kinds = possible_kinds(asked)
-    asked = _apart_from_values(asked)
+    whole = asked
+    asked = _apart_from_values(whole)
     ways = layouts(asked.measures)
     draft = _least(asked, ways, kinds)
     if draft.selection is None:
+        if draft.kind == "laplace" and asked.delta_of_values and asked.budget.delta_units:
+            # Laplace noise has no use for delta: the queries that rank values have all of it.
+            draft = _least(_apart_from_values(whole, leaves_more=False), ways, ["laplace"])
         return draft.parts, None
     apart = select_apart(asked, draft.selection)
     if asked.count is None or asked.key_selection not in ("auto", "count"):
@@ -193,8 +197,10 @@ def possible_kinds(asked: Asked) -> list[Mechanism]:
     return [kind for kind in possible if mechanism in ("auto", kind)]
 
 
-def _apart_from_values(asked: Asked) -> Asked:
+def _apart_from_values(asked: Asked, *, leaves_more: bool = True) -> Asked:
     """Return what is asked with delta divided: an equal part for each query that ranks values, and one for the rest.
+
+    Without ``leaves_more`` the rest has none.
 
     Public candidates need one for Gaussian noise by epsilon alone.
     """
@@ -206,7 +212,7 @@ def _apart_from_values(asked: Asked) -> Asked:
     ]
     if not found or not asked.budget.delta_units:
         return asked
-    needs_more = asked.selects or any(not some[0].selects for some in asked.measures.values())
+    needs_more = leaves_more and (asked.selects or any(not some[0].selects for some in asked.measures.values()))
     each = asked.budget.delta_units // (len(found) + needs_more)
     rest = asked.budget.delta_units - each * len(found) if needs_more else 0
     return replace(asked, budget=replace(asked.budget, delta_units=rest), delta_of_values=each)

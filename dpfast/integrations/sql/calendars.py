@@ -2,9 +2,9 @@
 
 A date is a number of days, and a timestamp one of microseconds (`Dialect.values`). Outside the years 1 to 9999 no
 calendar shows them: they are null here, as in `dpfast.aggregation.calendars`, and only here, since filters, keys and
-sums have use for every moment. Counted from the first day of the year 1 none is negative, so that every engine divides alike. Years, months and days
-are found as in Hinnant's ``civil_from_days``, with years that begin in March and so end with the leap day; weeks by the
-Thursday in them, which is in the year that they belong to.
+sums have use for every moment. Counted from the first day of the year 1 none is negative, so that every engine divides
+alike. Years, months and days are found as in Hinnant's ``civil_from_days``, with years that begin in March and so end
+with the leap day; weeks by the Thursday in them, which is in the year that they belong to.
 
 References
 ----------
