@@ -1,6 +1,7 @@
 """Columns as other dtypes, in which a value that does not fit becomes null, and none fails.
 
-A number fits integers if it is whole: 2.7 is none. As a float or a decimal it is rounded to the nearest. A moment as a date is its day, as `dpfast.calendar` says it.
+A number fits integers if it is whole: 2.7 is none. As a float or a decimal it is rounded to the nearest. A moment as a
+date is its day, as `dpfast.calendar` says it.
 """
 
 from __future__ import annotations
