@@ -248,15 +248,24 @@ def test_rejected_values_leave_no_bytes(released):
 
 
 def test_a_delta_is_needed_and_divided():
-    """Each query over values, and all others together, have an equal part; what is not needed is not charged."""
-    frame = pl.DataFrame({"v": ["x"], "w": [1]})
+    """Each query over values, and all others together where they need some, have an equal part."""
+    frame = pl.DataFrame({"v": ["x"], "w": [1], "k": ["a"]})
     asked = {"t": dpf.top_k("v", 1), "s": dpf.top_k("w", 2), "privacy_unit": "row"}
     with pytest.raises(ParameterError, match=r"^delta must be above 0 where values are found in the data"):
         dpf.plan(frame, epsilon=1.0, **asked)
-    for more, parts in (({}, 2), ({"n": dpf.count()}, 3)):
-        plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, mechanism="laplace", **asked, **more)
+    count = {"n": dpf.count()}
+    # Laplace noise on the count leaves all of delta; a selection of keys needs some, and so does Gaussian noise.
+    for more, parts in (
+        ({"mechanism": "laplace"}, 2),
+        ({"mechanism": "laplace", **count}, 2),
+        ({"mechanism": "auto", **count}, 2),
+        ({"mechanism": "gaussian", **count}, None),
+        ({"mechanism": "laplace", "by": "k", **count}, 3),
+    ):
+        plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, **asked, **more)
         lonely = [part.lonely.delta_units for part in plan._blueprint.parts if part.measure.kind == "found"]
-        assert lonely == [3 * 10**12 // parts] * 2
+        assert parts is None or lonely == [3 * 10**12 // parts] * 2
+        assert sum(charge.delta_units for charge in plan._blueprint.charges) == 3 * 10**12
     # Shares that do not come out even fit into a ledger of just as much.
     many = {f"t{place}": dpf.top_k("v", 1) for place in range(10)}
     plan = dpf.plan(frame, "w", epsilon=1.0, delta=1e-6, privacy_unit="row", **many)
