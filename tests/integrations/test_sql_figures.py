@@ -154,14 +154,21 @@ def test_days_and_moments_at_the_ends_of_time(databases, name, kind):
     """They pass filters, are keys and are clipped in sums as where DuckDB hands over rows; calendars show few."""
     for connection in {id(given): given for given in (databases.duckdb, databases.connections[name])}.values():
         rows = ", ".join("(NULL)" if text is None else f"('{text}')" for text in ENDS[kind])
-        connection.execute(f"CREATE TABLE ends (at {kind})")
+        connection.execute(f"CREATE TABLE ends (until {kind})")
         connection.execute(f"INSERT INTO ends VALUES {rows}")
     ours = open_data(dpf.sql(databases.duckdb, "ends"), engine="rows")
     theirs = open_data(dpf.sql(databases.connections[name], "ends"), engine="sql")
-    at = dpf.column("at")
-    filters = [None, at >= LIMITS[kind], at == LIMITS[kind], at < "1000-01-01", at != LIMITS[kind], at.is_null()]
-    keys = ("at", dpf.calendar("at", "year"), dpf.calendar("at", "week"))
-    measures = [Measure("rows"), Measure("values", "at"), Measure("sum", "at", 8, -1000, 1000, 3)]
+    until = dpf.column("until")
+    filters = [
+        None,
+        until >= LIMITS[kind],
+        until == LIMITS[kind],
+        until < "1000-01-01",
+        until != LIMITS[kind],
+        until.is_null(),
+    ]
+    keys = ("until", dpf.calendar("until", "year"), dpf.calendar("until", "week"))
+    measures = [Measure("rows"), Measure("values", "until"), Measure("sum", "until", 8, -1000, 1000, 3)]
     for where in filters:
         for key in keys:
             figures = []

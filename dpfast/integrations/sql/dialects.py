@@ -112,7 +112,8 @@ class Dialect:
 _MOST_DAYS, _MOST_MICROSECONDS = 2**31 - 1, 2**63 - 1
 _INFINITE = f"WHEN {{0}} = 'infinity' THEN {_MOST_MICROSECONDS} WHEN {{0}} = '-infinity' THEN -{_MOST_MICROSECONDS}"
 _INFINITE_DAYS = f"WHEN {{0}} = 'infinity' THEN {_MOST_DAYS} WHEN {{0}} = '-infinity' THEN -{_MOST_DAYS}"
-_POSTGRESQL_MICROSECONDS = f"LEAST(EXTRACT(EPOCH FROM {{0}}) * 1000000, {_MOST_MICROSECONDS})"
+# PostgreSQL's LEAST leaves out what is null.
+_MICROSECONDS = f"LEAST(EXTRACT(EPOCH FROM {{0}}) * 1000000, {_MOST_MICROSECONDS})"
 
 DUCKDB = Dialect(
     name="DuckDB",
@@ -161,7 +162,7 @@ POSTGRESQL = Dialect(
         "string": 'CASE WHEN {0} IS NOT NULL THEN concat({0}) COLLATE "C" END',
         # Arithmetic on infinity raises, and the last timestamps lie beyond int64: they are like infinity.
         "date": f"CAST(CASE {_INFINITE_DAYS} ELSE {{0}} - DATE '1970-01-01' END AS bigint)",
-        "timestamp": f"CASE {_INFINITE} ELSE CAST({_POSTGRESQL_MICROSECONDS} AS bigint) END",
+        "timestamp": f"CASE {_INFINITE} WHEN {{0}} IS NOT NULL THEN CAST({_MICROSECONDS} AS bigint) END",
     },
     decoded="{0}",
     length="octet_length({0})",
