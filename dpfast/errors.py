@@ -47,8 +47,9 @@ def _shown(given: object) -> str:
     if (plain or scalar) and not _holds_columns(given):
         try:
             text = str(given) if kind.__module__ == "fractions" else repr(given)
-            # A bound that was read exactly is shown as a number: Fraction(1, 1) is 1, and Fraction(1, 2) 1/2.
-            text = _FRACTION.sub(lambda found: found[1] if found[2] == "1" else f"{found[1]}/{found[2]}", text)
+            if kind in (tuple, list, dict):
+                # A bound that was read exactly is shown as a number, Fraction(1, 1) as 1 and Fraction(1, 2) as 1/2.
+                text = _FRACTION.sub(lambda found: found[1] if found[2] == "1" else f"{found[1]}/{found[2]}", text)
         except Exception:  # a number of too many digits, or what a list holds
             text = f"a {kind.__name__}"
     text = " ".join(text.split())
