@@ -25,6 +25,7 @@ from dpfast.queries import (
     Lowest,
     ModeQuery,
     Name,
+    Points,
     ProportionQuery,
     QuantileQuery,
     Query,
@@ -193,7 +194,7 @@ class Expressions:
         """
         return queries.histogram(self._column(), edges)
 
-    def cdf(self, edges: Edges) -> DistributionQuery:
+    def cdf(self, edges: Points) -> DistributionQuery:
         """Return `dpfast.cdf` of the column, which has the parameter's documentation.
 
         Examples
