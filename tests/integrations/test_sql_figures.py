@@ -145,7 +145,7 @@ ENDS = {
         None,
     ],
 }
-LIMITS = {"date": datetime.date(9999, 12, 31), "timestamp": datetime.datetime(9999, 12, 31)}
+LAST_DAYS = {"date": datetime.date(9999, 12, 31), "timestamp": datetime.datetime(9999, 12, 31)}
 
 
 @pytest.mark.parametrize("kind", ENDS)
@@ -161,10 +161,10 @@ def test_days_and_moments_at_the_ends_of_time(databases, name, kind):
     until = dpf.column("until")
     filters = [
         None,
-        until >= LIMITS[kind],
-        until == LIMITS[kind],
+        until >= LAST_DAYS[kind],
+        until == LAST_DAYS[kind],
         until < "1000-01-01",
-        until != LIMITS[kind],
+        until != LAST_DAYS[kind],
         until.is_null(),
     ]
     keys = ("until", dpf.calendar("until", "year"), dpf.calendar("until", "week"))
