@@ -220,7 +220,7 @@ class _Held:
         """Return how text becomes numbers; so are columns that folders name, as in ``year=2024``."""
         if self.dtype != pl.String or not _is_number(value):
             return ""
-        return f"; or, where it is the name of a folder, declare it: schema={{{self.name[:60]!r}: polars.Int64}}"
+        return "; or, where folders name it, declare it as a number in the schema"
 
     def _read(self, value: Any) -> tuple[Any, Any] | None:
         dtype = self.dtype

@@ -67,7 +67,7 @@ def read_edges(edges: object, *, least: int = 2) -> tuple[Edge, ...]:
 
     """
     allowed = _ALLOWED.format("two" if least == 2 else "one")
-    if isinstance(edges, (str, bytes)):
+    if isinstance(edges, (str, bytes, dict)):
         raise ParameterError("edges", edges, allowed)
     try:
         given = tuple(edge.item() if isinstance(edge, np.generic) else edge for edge in edges)  # type: ignore[attr-defined]

@@ -185,7 +185,7 @@ def test_a_mode_of_a_column_that_is_cast(flights, run):
     [
         (["--where", "none > 1"], "--where names the column 'none', which the data lacks"),
         (["--where", "carrier > 1"], "compare it with text"),
-        (["--where", "carrier > 1"], "declare it: schema={'carrier': polars.Int64}"),
+        (["--where", "carrier > 1"], "declare it as a number in the schema"),
         (["--where", 'departed > "yesterday"'], "such as '2024-02-29T12:00'"),
         (["--cast", "none=int"], "--cast names the column 'none', which the data lacks"),
         (["--cast", "number"], "--cast number must be COLUMN=DTYPE"),
