@@ -118,7 +118,7 @@ REFUSED: dict[str, dict[str, str | None]] = {
                 *(f"Duration in {unit}" for unit in ("ms", "us", "ns")),
                 *("Datetime in ms", "Datetime in ns", "Time", "Binary", "decimals of 38 digits", "List", "Struct"),
             ],
-            "cast|holds no times|compare it with|cannot (be compared|bin|compare|compute|multiply|sum)",
+            "cast|holds no times|compare it with|computes by adding up|cannot (be compared|bin|compare|multiply|sum)",
         ),
     },
 }
