@@ -6,6 +6,8 @@ cut short and kept on one line, so that no column ends up in a log.
 
 from __future__ import annotations
 
+import re
+
 __all__ = [
     "BudgetExceededError",
     "ColumnError",
@@ -33,6 +35,9 @@ class Words(str):
     __slots__ = ()
 
 
+_FRACTION = re.compile(r"Fraction\((-?\d+), (\d+)\)")
+
+
 def _shown(given: object) -> str:
     """Return a short one-line description of an argument, whatever its ``__repr__`` does."""
     kind = type(given)
@@ -41,7 +46,10 @@ def _shown(given: object) -> str:
     text = given if isinstance(given, Words) else f"a {kind.__name__}"
     if (plain or scalar) and not _holds_columns(given):
         try:
-            text = repr(given)
+            text = str(given) if kind.__module__ == "fractions" else repr(given)
+            if kind in (tuple, list, dict):
+                # A bound that was read exactly is shown as a number, Fraction(1, 1) as 1 and Fraction(1, 2) as 1/2.
+                text = _FRACTION.sub(lambda found: found[1] if found[2] == "1" else f"{found[1]}/{found[2]}", text)
         except Exception:  # a number of too many digits, or what a list holds
             text = f"a {kind.__name__}"
     text = " ".join(text.split())

@@ -58,8 +58,23 @@ def test_edges_that_are_read(given, read):
     ],
 )
 def test_edges_that_are_refused(given):
-    with pytest.raises(ParameterError, match=r"^edges must be at least two finite, increasing numbers, or dates"):
+    with pytest.raises(ParameterError, match=r"^edges must be two or more finite, increasing numbers, or dates"):
         read_edges(given)
+
+
+@pytest.mark.parametrize("point", [30, 30.5, DAY])
+def test_a_distribution_function_at_one_point(point):
+    values = pl.DataFrame({"x": [DAY + dt.timedelta(days=i - 60) if point == DAY else i for i in range(120)]})
+    query = dpf.cdf("x", [point])
+    assert query.in_words == f"distribution function of x at {point}"
+    asked = {"q": query, "privacy_unit": "row", "epsilon": 1000.0, "ledger": dpf.Ledger(epsilon=1000.0)}
+    exact = values["x"].le(point).mean()
+    assert dpf.release(values, **asked).frame["q"].to_list() == [[pytest.approx(exact, abs=1e-3)]]
+    for few in ([], [point, point]):
+        with pytest.raises(ParameterError, match="edges must be one or more finite"):
+            dpf.cdf("x", few)
+    with pytest.raises(ParameterError, match="edges must be two or more finite"):
+        dpf.histogram("x", [point])
 
 
 @pytest.mark.parametrize(

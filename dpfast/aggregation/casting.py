@@ -1,4 +1,8 @@
-"""Columns as other dtypes, in which a value that does not fit becomes null, and none fails."""
+"""Columns as other dtypes, in which a value that does not fit becomes null, and none fails.
+
+A number fits integers if it is whole: 2.7 is none. As a float or a decimal it is rounded to the nearest. A moment as a
+date is its day, as `dpfast.calendar` says it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from dpfast.aggregation.calendars import calendar_key
 from dpfast.aggregation.csv_fields import parse_text
 from dpfast.aggregation.reading_rows import Blocks
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
+from dpfast.rows.calendars import Calendar
 
 __all__ = ["cast_column", "cast_text", "read_cast", "with_casts"]
 
@@ -28,12 +34,19 @@ def cast_column(name: str, schema: pl.Schema, wanted: pl.DataType) -> pl.Expr:
     counted = held == pl.Boolean or held.is_integer()
     if (held == pl.Boolean or held.is_numeric()) and wanted.is_numeric():
         column = column.cast(pl.UInt8) if held == pl.Boolean else column
-        return column.cast(wanted, strict=False)
+        cast = column.cast(wanted, strict=False)
+        if wanted.is_integer() and not counted:
+            # NaN and infinities have no cast; what has one is compared with what it came from.
+            whole = column.floor() == column if held.is_float() else cast.cast(held, strict=False) == column
+            return pl.when(whole).then(cast).alias(name)
+        return cast
     if counted and wanted in (pl.String, pl.Boolean):
         return column.cast(wanted)
+    if isinstance(held, pl.Datetime) and wanted == pl.Date:
+        return calendar_key(Calendar(name, "date"), held)[0].alias(name)
     raise ColumnError(
         f"cannot cast the column {name[:60]!r} of dtype {dtype_name(held)} to {dtype_name(wanted)}: text is cast to "
-        "other dtypes, numbers and Booleans to each other, and integers and Booleans to text"
+        "other dtypes, numbers and Booleans to each other, integers and Booleans to text, and datetimes to dates"
     )
 
 
@@ -60,4 +73,7 @@ def cast_text(name: str, dtype: pl.DataType | type[pl.DataType] | None) -> pl.Ex
     if held == pl.Boolean:
         text = pl.col(name).str.to_lowercase()
         return pl.when(text.is_in(["true", "false"])).then(text == "true").alias(name)
-    return pl.col(name).cast(held, strict=False)
+    text = pl.col(name)
+    # So does the reader of CSV.
+    text = text.str.strip_chars_start(" \t") if held.is_numeric() else text
+    return text.cast(held, strict=False)

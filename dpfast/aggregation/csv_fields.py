@@ -123,7 +123,7 @@ def parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:
     if isinstance(dtype, (pl.Categorical, pl.Enum, pl.Decimal)):
         return text.cast(dtype, strict=False)
     if dtype == pl.Date:
-        return text.str.to_date("%Y-%m-%d", strict=False)
+        return _parse_day(text).alias(name)
     if dtype == pl.Time:
         return text.str.to_time("%H:%M:%S%.f", strict=False)
     if isinstance(dtype, pl.Datetime):
@@ -132,6 +132,13 @@ def parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:
         f"schema declares the column {name!r} with dtype {dtype_name(dtype)}, which is not read from CSV: declare "
         "numbers, Decimal, Boolean, String, Categorical, Enum, Date, Datetime or Time; durations as numbers of seconds"
     )
+
+
+def _parse_day(text: pl.Expr) -> pl.Expr:
+    """Return dates, and of moments the day that is written, wherever that clock is."""
+    local = text.str.replace(r"(Z|[+-]\d\d:?\d\d)$", "")
+    moment = _parse_moment(pl.when(text.str.contains(":", literal=True)).then(local), pl.Datetime("ms"))
+    return pl.coalesce(text.str.to_date("%Y-%m-%d", strict=False), moment.dt.date())
 
 
 def _parse_moment(text: pl.Expr, dtype: pl.Datetime) -> pl.Expr:

@@ -212,9 +212,15 @@ class _Held:
         if read is None:
             raise ColumnError(
                 f"{self.asker} compares the column {self.name!r} of dtype {dtype_name(self.dtype)} with "
-                f"{_kind_of(value)}; compare it with {self.words}, such as {self.example}"
+                f"{_kind_of(value)}; compare it with {self.words}, such as {self.example}{self._declared(value)}"
             )
         return read
+
+    def _declared(self, value: Any) -> str:
+        """Return how text becomes numbers; so are columns that folders name, as in ``year=2024``."""
+        if self.dtype != pl.String or not _is_number(value):
+            return ""
+        return "; or, where folders name it, declare it as a number in the schema"
 
     def _read(self, value: Any) -> tuple[Any, Any] | None:
         dtype = self.dtype

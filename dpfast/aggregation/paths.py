@@ -239,7 +239,8 @@ def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
     """Return files with the columns that their folders below ``root`` name."""
     files = []
     for path in paths:
-        folders = os.path.relpath(os.path.dirname(path), root).split(os.sep)
+        # A bare name is in the current folder, which has no name of its own.
+        folders = os.path.relpath(os.path.dirname(path) or os.curdir, root).split(os.sep)
         partition = tuple(folder.partition("=")[0] for folder in folders if "=" in folder)
         files.append(NamedFile(os.path.abspath(path), partition))
     return files

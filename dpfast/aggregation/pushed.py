@@ -32,13 +32,16 @@ def push_down(engine: Engine, grouping: Grouping, measures: Sequence[Measure]) -
     if any(measure.selects for measure in measures):
         raise ParameterError(
             "queries",
-            Shown("with quantiles, modes or values found in the data"),
-            f"none that {engine.name} cannot compute",
+            Shown("one that finds quantiles, modes or values in the data"),
+            f"such as {engine.name} computes by adding up rows",
             mend,
         )
     if any(measure.kind == "distinct" for measure in measures):
         raise ParameterError(
-            "queries", Shown("with numbers of different values"), f"none that {engine.name} cannot compute", mend
+            "queries",
+            Shown("one that counts different values"),
+            f"such as {engine.name} computes by adding up rows",
+            mend,
         )
     refuse_many(measures, engine.name)
     columns = find_columns(engine.schema(), grouping, measures)

@@ -118,7 +118,7 @@ _release_options = combined(
         "--cast",
         multiple=True,
         metavar="COLUMN=DTYPE,...",
-        help="Read columns as other dtypes; what does not fit is null.",
+        help="Read columns as other dtypes; what does not fit is null, as 2.7 is no integer.",
     ),
     click.option("--count", is_flag=False, flag_value="count", metavar="[NAME]", help="Ask for the number of rows."),
     _query("sum", "LOW:HIGH", "a sum"),

@@ -96,7 +96,7 @@ def read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
 
 
 def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | None:
-    """Read ``COLUMN=DTYPE,...``."""
+    """Read ``COLUMN=DTYPE,...``; ``decimal(4)`` has 4 digits after the point, and ``decimal`` alone 2."""
     if text is None:
         return None
     import polars as pl
@@ -107,16 +107,23 @@ def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | 
         "cat": pl.Categorical,
         "bool": pl.Boolean,
         "date": pl.Date,
+        "datetime": pl.Datetime("us"),
+        "time": pl.Time,
+        "duration": pl.Duration("us"),
+        "decimal": pl.Decimal(38, 2),
+        "binary": pl.Binary,
         "int": pl.Int64,
         "float": pl.Float64,
     }
     for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"):
         dtypes[name.lower()] = getattr(pl, name)
+    dtypes |= {f"decimal({scale})": pl.Decimal(38, scale) for scale in range(38)}
     schema: dict[str, Any] = {}
     for entry in text.split(","):
         name, equals, dtype = entry.strip().rpartition("=")
         if not equals or not name or dtype.strip().lower() not in dtypes:
-            raise CommandError(f"{option} {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(dtypes)}")
+            shown = [known for known in dtypes if "(" not in known or known == "decimal(4)"]
+            raise CommandError(f"{option} {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(shown)}")
         if name in schema:
             raise CommandError(f"{option} names {name!r} twice; leave one out")
         schema[name] = dtypes[dtype.strip().lower()]

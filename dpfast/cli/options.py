@@ -64,7 +64,9 @@ DATASET = click.option(
     metavar="NAME",
     help="The data's name in the ledger.  [default: the file, of several FOLDER/*.parquet; none for -]",
 )
-SCHEMA = click.option("--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of the CSV columns that are used.")
+SCHEMA = click.option(
+    "--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of CSV columns, and of folders, that are used."
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def destination_options(content: str, *, plot: str = "", required: bool = True) 
     """Give a command the options of a `Destination`; ``plot`` says what a chart shows, if there may be one."""
     written = "--out and --plot if they exist" if plot else "--out if it exists"
     what = f"Where to write the {content}: .parquet, .csv, .arrow, .json, .ndjson, or - for CSV on standard output."
+    what += " In text bytes are hexadecimal digits."
     declared = [
         click.option("--ledger", required=required, metavar="FILE", help="The budget that is charged."),
         click.option("--out", required=required, metavar="FILE", help=what),

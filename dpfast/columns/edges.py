@@ -19,37 +19,46 @@ from dpfast.columns.declarations import TypedColumn
 from dpfast.columns.values import denoted
 from dpfast.errors import ParameterError
 
-__all__ = ["Edge", "Edges", "are_times", "floats_of", "read_edges", "show_edges"]
+__all__ = ["Edge", "Edges", "Points", "are_times", "floats_of", "read_edges", "show_edges"]
 
 #: An edge once it is read.
 Edge: TypeAlias = float | datetime.date | datetime.timedelta | datetime.time
 
 _TIMES = (datetime.datetime, datetime.date, datetime.timedelta, datetime.time)
-_ALLOWED = "at least two finite, increasing numbers, or dates, datetimes, timedeltas or times"
+_ALLOWED = "{} or more finite, increasing numbers, or dates, datetimes, timedeltas or times"
 
 
 def _no_edges() -> Iterator[object]:
-    yield from (5, 0.5, "01", b"01", object(), {0: 1}, [], [0], [0, 0], [1, 0], [0, "1"], [0, True], [0, 2**53 + 1])
+    yield from ([0], [datetime.date(2024, 2, 29)])
+    yield from _no_points()
+
+
+def _no_points() -> Iterator[object]:
+    yield from (5, 0.5, "01", b"01", object(), {0: 1}, [], [0, 0], [1, 0], [0, "1"], [0, True], [0, 2**53 + 1])
     yield from (np.zeros((2, 2)), ["a", "b"], *([0, number] for number in (*no_numbers(), None)))
     day, moment = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29)
     later = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
-    yield from ([day], [day, day], [0, day], [day, moment], [moment, later])
+    yield from ([day, day], [0, day], [day, moment], [moment, later])
     yield [datetime.timedelta(0), datetime.timedelta.max]
 
 
-Edges: TypeAlias = Annotated[
-    Sequence[Numeric] | Sequence[datetime.date] | Sequence[datetime.timedelta] | Sequence[datetime.time] | TypedColumn,
-    Special(_no_edges),
-]
+_Listed: TypeAlias = (
+    Sequence[Numeric] | Sequence[datetime.date] | Sequence[datetime.timedelta] | Sequence[datetime.time] | TypedColumn
+)
+Edges: TypeAlias = Annotated[_Listed, Special(_no_edges)]
+#: Of points one may be alone.
+Points: TypeAlias = Annotated[_Listed, Special(_no_points)]
 
 
-def read_edges(edges: object) -> tuple[Edge, ...]:
+def read_edges(edges: object, *, least: int = 2) -> tuple[Edge, ...]:
     """Return edges, checked: integers if all are whole numbers, else floats; or dates or times as they are.
+
+    There must be ``least`` of them, two or one.
 
     Raises
     ------
     ParameterError
-        They are fewer than two, not increasing, not of one kind, or numbers that no float denotes.
+        They are too few, not increasing, not of one kind, or numbers that no float denotes.
 
     Examples
     --------
@@ -57,19 +66,20 @@ def read_edges(edges: object) -> tuple[Edge, ...]:
     ((0, 6, 12), (0.0, 0.5))
 
     """
-    if isinstance(edges, (str, bytes)):
-        raise ParameterError("edges", edges, _ALLOWED)
+    allowed = _ALLOWED.format("two" if least == 2 else "one")
+    if isinstance(edges, (str, bytes, dict)):
+        raise ParameterError("edges", edges, allowed)
     try:
         given = tuple(edge.item() if isinstance(edge, np.generic) else edge for edge in edges)  # type: ignore[attr-defined]
         times = bool(given) and all(type(edge) is type(given[0]) and isinstance(edge, _TIMES) for edge in given)
         fits = times or all(map(_is_denoted, given))
         # Moments with a time zone are not compared with those without.
-        fits = fits and len(given) >= 2 and all(left < right for left, right in pairwise(map(_compared, given)))
+        fits = fits and len(given) >= least and all(left < right for left, right in pairwise(map(_compared, given)))
         fits = fits and not any(isinstance(edge, datetime.timedelta) and abs(edge) > LONGEST for edge in given)
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        raise ParameterError("edges", edges, _ALLOWED)
+        raise ParameterError("edges", edges, allowed)
     if times:
         return _held(given)
     whole = all(float(edge).is_integer() and -(2**53) <= edge <= 2**53 for edge in given)

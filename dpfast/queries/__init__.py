@@ -1,6 +1,6 @@
 """What a user may ask of rows, and what rows are measured by to answer it, with exact sensitivities."""
 
-from dpfast.columns.edges import Edges
+from dpfast.columns.edges import Edges, Points
 from dpfast.queries.basic import (
     Bins,
     Highest,
@@ -54,6 +54,7 @@ __all__ = [
     "Name",
     "OwnName",
     "Per",
+    "Points",
     "ProportionQuery",
     "QuantileQuery",
     "Query",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpfast.columns.edges import Edge, Edges, floats_of, show_edges
+from dpfast.columns.edges import Edge, Edges, Points, floats_of, read_edges, show_edges
 from dpfast.columns.grid import LARGEST_BOUND
 from dpfast.columns.values import LARGEST_TICK, whole_edges, within
 from dpfast.errors import ParameterError, Words
-from dpfast.queries.basic import Bins, Name, Query
+from dpfast.queries.basic import Name, Query
 from dpfast.rows.values import NAME
 
 __all__ = ["DistributionQuery", "cdf", "histogram"]
@@ -30,7 +30,8 @@ class DistributionQuery(Query):
         first, last = show_edges(self.edges[0], self.edges[-1])
         if self.kind == "histogram":
             return f"histogram of {self.column}, {len(self.edges) - 1} bins from {first} to below {last}"
-        return f"distribution function of {self.column} at {len(self.edges)} points from {first} to {last}"
+        points = f"{len(self.edges)} points from {first} to {last}" if len(self.edges) > 1 else first
+        return f"distribution function of {self.column} at {points}"
 
     @property
     def shown(self) -> tuple[Edge, ...]:
@@ -82,7 +83,7 @@ def histogram(column: Name, edges: Edges) -> DistributionQuery:
     return _distribution("histogram", column, edges, least=2)
 
 
-def cdf(column: Name, edges: Edges) -> DistributionQuery:
+def cdf(column: Name, edges: Points) -> DistributionQuery:
     """Ask for the part of a column's values at or below each of several points, in every group.
 
     The values between the points are counted as one measurement, and where that makes the error less, so are those of
@@ -94,7 +95,7 @@ def cdf(column: Name, edges: Edges) -> DistributionQuery:
     column
         A column as for `histogram`. Nulls and NaN are missing and left out.
     edges
-        The points: at least two finite numbers, increasing, 999 at most, or dates or times as for `histogram`. They are
+        The points: at least one finite number, increasing, 999 at most, or dates or times as for `histogram`. They are
         public: choose them without looking at the data.
 
     Notes
@@ -109,11 +110,12 @@ def cdf(column: Name, edges: Edges) -> DistributionQuery:
     'distribution function of dep_delay at 5 points from -60 to 600'
 
     """
-    return _distribution("cdf", column, edges, least=2)
+    return _distribution("cdf", column, edges, least=1)
 
 
-def _distribution(kind: str, column: Name, edges: Edges, *, least: int) -> DistributionQuery:
-    read = Bins(NAME.read("column", column), edges).edges  # type: ignore[arg-type]  # which become a tuple there
+def _distribution(kind: str, column: Name, edges: Edges | Points, *, least: int) -> DistributionQuery:
+    NAME.read("column", column)
+    read = read_edges(edges, least=least)
     if any(isinstance(edge, (int, float)) and abs(edge) > LARGEST_BOUND for edge in read):
         raise ParameterError("edges", edges, "of magnitude up to 1e300")
     if len(read) > MOST_BINS - 1 + (kind == "histogram") * 2:

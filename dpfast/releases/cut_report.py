@@ -1,4 +1,4 @@
-"""What bounding cut, told privately: how many units lost rows, about which part was kept, and corrected figures.
+"""What bounding cut, told privately: how many units lost rows, at most which part was kept, and corrected figures.
 
 Guarantee
     Drawn are histograms of units, in each of which a unit is counted once (`dpfast.aggregation.losses`): one unit more
@@ -43,7 +43,7 @@ _KINDS: Mapping[str, LossKind] = {"count": "rows", "sum": "rows", "units": "grou
 
 
 def corrected_name(name: str, query: Query) -> str | None:
-    """Return the name of a query's corrected figures; None for those that are not corrected."""
+    """Return the name of a query's corrected figures, for what can be told; None for those that are not corrected."""
     return f"{name}_corrected" if query.kind in _KINDS else None
 
 
@@ -65,7 +65,8 @@ class Cut:
     units_within
         So far is ``units_cut`` off at most, with probability 0.95, beside the few units that cannot be told from noise.
     rows_kept
-        The part of all their rows that was kept, from 0 to 1; None where it cannot be told from noise.
+        At most about this part of all rows was kept, from 0 to 1; None where it cannot be told from noise. It is of the
+        units that can be told from noise: a few with very many rows cannot, and what they lost is not in it.
     groups_kept
         The same of all pairs of a unit and a group; None also where no query counts units.
 
@@ -91,7 +92,11 @@ class Cut:
             said = [f"  cut           {cut}; {more}"]
         else:
             groups = "" if self.groups_kept is None else f", and {self.groups_kept:.0%} of their groups"
-            said = [f"  cut           {cut}; about {self.rows_kept:.0%} of the rows were kept{groups}"]
+            said = [
+                f"  cut           {cut}; at most about {self.rows_kept:.0%} of the rows were kept{groups}",
+                "                by units that can be told from noise: what a few units with very many rows lost "
+                "cannot, and is in no column ending in _corrected",
+            ]
         if self.many:
             said.append(
                 "  warning       more than a tenth was cut: counts and sums are too low on average, and intervals are "
@@ -132,7 +137,8 @@ class CutReport:
         """Return the line of a plan's explanation."""
         noise, named = self.noise, ", ".join(f"{name}_corrected" for name in self.corrected)
         return (
-            f"  cut           how many units lose rows, and about which part is kept: {self.share:.3g} of the budget; "
+            "  cut           how many units lose rows, and at most which part is kept: "
+            f"{self.share:.3g} of the budget; "
             f"{self.histograms} histograms in which each unit is counted once, {noise.mechanism} noise of scale "
             f"{noise.scale:g}, 95% within {noise.half_width(_MISS)} units"
             + (f"; estimates without an interval: {named}" if named else "")
@@ -187,6 +193,8 @@ class CutReport:
 
     def correct(self, frame: pl.DataFrame, cut: Cut, deviations: Mapping[str, float]) -> pl.DataFrame:
         """Return figures with estimates of what they would be without bounding beside them: post-processing.
+
+        They are too low by what units lost that cannot be told from noise (`Cut.rows_kept`).
 
         All groups together lack ``1 / part - 1`` times what was kept, and so does each group, as far as is known. What
         was kept of a group is its figure, drawn towards the mean of all groups by the part of their variance that is

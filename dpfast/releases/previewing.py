@@ -71,7 +71,9 @@ def preview(
 
     Guarantee
         None, and none is needed: neither the data of the plan are read, but for their schema, nor is a ledger charged.
-        What is shown is of the sample as it is, which must be public; that of the plan's own data is refused.
+        What is shown is of the sample as it is, which must be public. The very object that the plan was given is
+        refused, but no copy of it, nor another way to its files: to compare rows would read the plan's data. That the
+        sample is public is for the caller to know.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ def preview(
     Raises
     ------
     ParameterError
-        The plan is of a workload or of Spark; the sample is the plan's own data, or has other dtypes;
+        The plan is of a workload or of Spark; the sample is the very data that the plan was given, or has other dtypes;
         or what makes up rows is given beside a sample.
     ColumnError
         The sample lacks a column.

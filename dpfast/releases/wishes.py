@@ -99,6 +99,9 @@ class Wish:
         A mean S / n of n rows shows (S + s) / (n + t), s and t being noise that stays within two bounds, each but with
         probability 0.025. It is off by (s - (S / n) t) / (n + t) then, where S / n, as the difference to the middle of
         the bounds, is at most half of their width.
+
+        The two bounds are added, though both noises are rarely as far off together: so what is planned is mostly nearer
+        than this, and a wish for a mean costs up to about twice the budget that would do.
         """
         if self.rows is None:
             return parts[0].reach(MISS)

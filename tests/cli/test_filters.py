@@ -185,6 +185,7 @@ def test_a_mode_of_a_column_that_is_cast(flights, run):
     [
         (["--where", "none > 1"], "--where names the column 'none', which the data lacks"),
         (["--where", "carrier > 1"], "compare it with text"),
+        (["--where", "carrier > 1"], "declare it as a number in the schema"),
         (["--where", 'departed > "yesterday"'], "such as '2024-02-29T12:00'"),
         (["--cast", "none=int"], "--cast names the column 'none', which the data lacks"),
         (["--cast", "number"], "--cast number must be COLUMN=DTYPE"),
@@ -200,3 +201,20 @@ def test_mistakes_cost_nothing(flights, run, more, words):
     assert words in one_line(result)
     assert not (flights / "out.parquet").exists()
     assert not (flights / "l.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [("datetime", 2), ("time", 1), ("decimal", 1), ("decimal(4)", 1), ("date", 2), ("int", 1)],
+)
+def test_columns_declared_as_other_dtypes(flights, run, dtype, values):
+    """Text is read alike by --schema and by --cast."""
+    texts = {"date": ["2024-02-29", "2024-02-29T10:00:00"], "time": ["10:00:00", "x"], "int": [" 2", "2.5"]}
+    written = texts.get(dtype, ["2024-02-29", "2024-02-29 10:00:00"] if dtype == "datetime" else ["1.5", "x"])
+    (flights / "x.csv").write_text("x\n" + "\n".join(written * 50) + "\n")
+    for more in (["--schema", f"x={dtype}"], ["--schema", "x=str", "--cast", f"x={dtype}"]):
+        asked = ["--count", "n", "--where", "not x is None", "--unit", "row", "--epsilon", "100", "--delta", "1e-6"]
+        budget = ["--budget-epsilon", "1000", "--budget-delta", "1e-3", "--ledger", "own.db", "--out", "own.parquet"]
+        result = run("release", "x.csv", *asked, *budget, "--overwrite", *more)
+        assert result.exit_code == 0, result.output
+        assert abs(pl.read_parquet("own.parquet")["n"].item() - 50 * values) <= 1

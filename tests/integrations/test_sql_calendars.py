@@ -32,6 +32,7 @@ def moments(rows, seed=4):
         for _ in range(rows)
     ]
     ends = [START, datetime.datetime(9999, 12, 30, 23, 59, 59, 999_999), datetime.datetime(1969, 12, 31, 23), None]
+    ends += [datetime.datetime.min, datetime.datetime.max, datetime.datetime(9999, 12, 31)]
     frame = pl.DataFrame({"at": [*found, *ends]}, schema={"at": pl.Datetime("us")})
     return frame.with_columns(day=pl.col("at").dt.date(), u=pl.int_range(pl.len()) % 40)
 

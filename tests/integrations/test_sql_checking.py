@@ -32,8 +32,13 @@ TEXTS = {
 #: The value of a kind, by what stands for it.
 VALUES = {
     "dates are a day late": (("DuckDB", "PostgreSQL"), "date", lambda old: f"({old} + 1)"),
-    "old dates are null": (("DuckDB", "PostgreSQL"), "date", lambda old: old.replace("0001", "1582")),
-    "late dates are null": (("DuckDB", "PostgreSQL"), "date", lambda old: old.replace("9999", "2999")),
+    "old dates are null": (("DuckDB", "PostgreSQL"), "date", lambda old: f"NULLIF(GREATEST({old}, -140000), -140000)"),
+    "late dates are null": (("DuckDB", "PostgreSQL"), "date", lambda old: f"NULLIF(LEAST({old}, 2900000), 2900000)"),
+    "late timestamps are null": (
+        ("DuckDB", "PostgreSQL"),
+        "timestamp",
+        lambda old: f"CASE WHEN {old} < 253402214400000000 THEN {old} END",
+    ),
     "timestamps lose microseconds": (
         ("DuckDB", "PostgreSQL"),
         "timestamp",

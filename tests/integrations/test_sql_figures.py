@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import itertools
 import os
 import secrets
@@ -144,7 +145,8 @@ def test_dates_and_timestamps(databases, name):
     expected = {
         (days[0], -1, 1709197200000001): 1,
         (days[1], 19782 * micros, -2208988800000000): 1,
-        (None, None, None): 2,
+        (None, None, None): 1,
+        (2**31 - 1, 2**63 - 1, -(2**63) + 1): 1,
         (days[3], days[3] * micros, 253370678400000000): 1,
     }
     for unit in (None, "u"):
@@ -156,6 +158,61 @@ def test_dates_and_timestamps(databases, name):
     public = pl.DataFrame({"key0": pl.Series([19782, None]).cast(pl.Int32).cast(pl.Date)})
     query = GroupQuery(("d",), (Measure("rows"),), "t", 9, 9, public, b"")
     assert pl.DataFrame(engine.aggregate(query))["measure0"].to_list() == [1]
+
+
+ENDS = {
+    "date": ["0001-01-01", "9999-12-31", "12000-01-01", "infinity", "-infinity", "2024-01-01", None],
+    "timestamp": [
+        "0001-01-01",
+        "9999-12-31",
+        "9999-12-31 23:59:59.999999",
+        "12000-01-01",
+        "infinity",
+        "-infinity",
+        None,
+    ],
+}
+LAST_DAYS = {"date": datetime.date(9999, 12, 31), "timestamp": datetime.datetime(9999, 12, 31)}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("name", ["DuckDB", "PostgreSQL"])
+def test_days_and_moments_at_the_ends_of_time(databases, name, kind):
+    """They pass filters, are keys and are clipped in sums as where DuckDB hands over rows; calendars show few."""
+    for connection in {id(given): given for given in (databases.duckdb, databases.connections[name])}.values():
+        rows = ", ".join("(NULL)" if text is None else f"('{text}')" for text in ENDS[kind])
+        connection.execute(f"CREATE TABLE ends (until {kind})")
+        connection.execute(f"INSERT INTO ends VALUES {rows}")
+    ours = open_data(dpf.sql(databases.duckdb, "ends"), engine="rows")
+    theirs = open_data(dpf.sql(databases.connections[name], "ends"), engine="sql")
+    until = dpf.column("until")
+    filters = [
+        None,
+        until >= LAST_DAYS[kind],
+        until == LAST_DAYS[kind],
+        until < "1000-01-01",
+        until != LAST_DAYS[kind],
+        until.is_null(),
+    ]
+    keys = ("until", dpf.calendar("until", "year"), dpf.calendar("until", "week"))
+    measures = [Measure("rows"), Measure("values", "until"), Measure("sum", "until", 8, -1000, 1000, 3)]
+    for where in filters:
+        for key in keys:
+            figures = []
+            for data in (ours, theirs):
+                found = aggregate(data, Grouping((key,), where=where), measures, no_words)
+                shown = found.keys.select(pl.all().to_physical()).to_series().to_list()
+                figures.append({one: [int(m[i]) for m in found.measures] for i, one in enumerate(shown)})
+            assert figures[0] == figures[1], (where, key)
+
+
+def test_moments_beyond_all_numbers(databases):
+    """PostgreSQL's last timestamps have no number of microseconds: they are like infinity, and none fails."""
+    connection = databases.postgresql
+    connection.execute("CREATE TABLE late (at timestamp, z timestamptz)")
+    connection.execute("INSERT INTO late VALUES ('294276-12-31', '294247-01-11 00:00+00'), ('infinity', 'infinity')")
+    found = pl.DataFrame(dpf.sql(connection, "late").engine().aggregate(GroupQuery(("at", "z"), (Measure("rows"),))))
+    assert found.select(pl.col("key0", "key1").to_physical(), "measure0").rows() == [(2**63 - 1, 2**63 - 1, 2)]
 
 
 def test_the_flights_of_a_year(databases):

@@ -324,3 +324,13 @@ def test_values_never_make_an_error(monkeypatch):
                         ledger=dpf.Ledger(epsilon=1, delta=1e-6), **{"privacy_unit": "row", **unit},
                     )  # fmt: skip
                     assert release.frame.null_count().sum_horizontal().item() == release.frame["k"].null_count()
+
+
+@pytest.mark.parametrize("bounds", [(0, 2**64 - 1), (0, 2.0**70), (-(2**63), 2**63)])
+def test_bounds_are_shown_as_numbers(bounds):
+    frame = pl.DataFrame({"x": [1, 2]})
+    with pytest.raises(ParameterError, match=r"but was \(-?\d+, \d+\)$"):
+        dpf.plan(frame, q=dpf.quantile("x", 0.5, bounds=bounds), privacy_unit="row", epsilon=1.0)
+    halves = ParameterError("bounds", (Fraction(1, 2), [Fraction(-3, 1)]), "others")
+    assert str(halves) == "bounds must be others, but was (1/2, [-3])"
+    assert str(ParameterError("bound", Fraction(5, 1), "another")) == "bound must be another, but was 5"

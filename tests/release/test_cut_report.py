@@ -415,3 +415,14 @@ def test_the_command_line_tells_it(tmp_path, monkeypatch):
     refused = CliRunner().invoke(main, ["explain", *asked[:-1], "2"])
     assert refused.exit_code == 2
     assert "--report-cut must be a number from 1e-06 to 0.5" in refused.output
+
+
+def test_what_cannot_be_told_is_said():
+    """A unit alone at a high point is within the noise: what it lost is in no figure, and the words say so."""
+    frame = pl.DataFrame({"u": [0] * 50_000 + [i // 3 for i in range(3, 6_000)]})
+    asked = {"privacy_unit": "u", "max_groups": 1, "max_rows_per_group": 4, "epsilon": 2.0, "report_cut": 0.05}
+    release = dpf.release(frame, n=dpf.count(), ledger=dpf.Ledger(epsilon=2.0), **asked)
+    told = next(line for line in release.explain().splitlines() if "of the rows were kept" in line)
+    assert "at most about" in told
+    assert "by units that can be told from noise" in release.explain()
+    assert "at most which part is kept" in dpf.plan(frame, n=dpf.count(), **asked).explain()

@@ -178,10 +178,15 @@ def test_blocks_are_those_of_the_noise(budget, mechanism, levels):
 
 
 @pytest.mark.parametrize("ask", [dpf.histogram, dpf.cdf])
-@pytest.mark.parametrize("edges", [[0], [0, 0], [1, 0], [0, NAN], [0, INF], [-1e301, 0], range(1002), "01", None])
+@pytest.mark.parametrize("edges", [[], [0, 0], [1, 0], [0, NAN], [0, INF], [-1e301, 0], range(1002), "01", None])
 def test_edges_that_do_not_serve_are_refused(ask, edges):
     with pytest.raises(ParameterError, match=r"^edges "):
         ask("x", edges if edges is None or isinstance(edges, str) else list(edges))
+
+
+def test_a_histogram_of_one_edge_is_refused():
+    with pytest.raises(ParameterError, match=r"^edges must be two or more"):
+        dpf.histogram("x", [0])
 
 
 def test_a_column_that_has_no_numbers_is_refused_by_the_plan():

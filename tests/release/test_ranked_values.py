@@ -248,15 +248,24 @@ def test_rejected_values_leave_no_bytes(released):
 
 
 def test_a_delta_is_needed_and_divided():
-    """Queries over values have equal parts; Laplace noise of a count leaves them what it does not need."""
-    frame = pl.DataFrame({"v": ["x"], "w": [1]})
+    """Each query over values, and all others together where they need some, have an equal part."""
+    frame = pl.DataFrame({"v": ["x"], "w": [1], "k": ["a"]})
     asked = {"t": dpf.top_k("v", 1), "s": dpf.top_k("w", 2), "privacy_unit": "row"}
     with pytest.raises(ParameterError, match=r"^delta must be above 0 where values are found in the data"):
         dpf.plan(frame, epsilon=1.0, **asked)
-    for more in ({}, {"n": dpf.count()}):
-        plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, mechanism="laplace", **asked, **more)
+    count = {"n": dpf.count()}
+    # Laplace noise on the count leaves all of delta; a selection of keys needs some, and so does Gaussian noise.
+    for more, parts in (
+        ({"mechanism": "laplace"}, 2),
+        ({"mechanism": "laplace", **count}, 2),
+        ({"mechanism": "auto", **count}, 2),
+        ({"mechanism": "gaussian", **count}, None),
+        ({"mechanism": "laplace", "by": "k", **count}, 3),
+    ):
+        plan = dpf.plan(frame, epsilon=1.0, delta=3e-6, **asked, **more)
         lonely = [part.lonely.delta_units for part in plan._blueprint.parts if part.measure.kind == "found"]
-        assert lonely == [3 * 10**12 // 2] * 2
+        assert parts is None or lonely == [3 * 10**12 // parts] * 2
+        assert sum(charge.delta_units for charge in plan._blueprint.charges) == 3 * 10**12
     # Shares that do not come out even fit into a ledger of just as much.
     many = {f"t{place}": dpf.top_k("v", 1) for place in range(10)}
     plan = dpf.plan(frame, "w", epsilon=1.0, delta=1e-6, privacy_unit="row", **many)
@@ -324,7 +333,7 @@ def test_engines_and_optimal_splits_refuse_found_values():
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE t (x TEXT)")
     asked = {"q": dpf.top_k("x", 1), "privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6}
-    with pytest.raises(ParameterError, match="SQLite cannot compute"):
+    with pytest.raises(ParameterError, match="such as SQLite computes"):
         dpf.plan(dpf.sql(connection, "t"), engine="sql", **asked)
     with pytest.raises(ParameterError, match=r"^split "):
         dpf.plan(pl.DataFrame({"x": ["a"]}), split="optimal", **asked)

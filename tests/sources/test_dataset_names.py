@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpfast as dpf
-from dpfast.aggregation.paths import name_dataset
+from dpfast.aggregation.paths import name_dataset, name_files
 from dpfast.aggregation.sources import path_of
 from dpfast.cli import main
 
@@ -79,3 +79,30 @@ def test_one_ledger_serves_both(tmp_path, monkeypatch, more):
     with dpf.Ledger.open("l.db") as ledger:
         assert ledger.identity.dataset == "data/*.parquet"
         assert ledger.history().height == 2
+
+
+def test_every_form_of_a_path(tmp_path, monkeypatch):
+    """Each names the same files, and the folders below it that name columns."""
+    home = tmp_path / "home"
+    (home / "data" / "y=1" / "z=2").mkdir(parents=True)
+    for place in ("x.parquet", "y=1/a.parquet", "y=1/z=2/b.parquet"):
+        pl.DataFrame({"k": ["a"]}).write_parquet(home / "data" / place)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home / "data")
+    top = [("x.parquet", ())]
+    whole = [*top, ("y=1/a.parquet", ("y",)), ("y=1/z=2/b.parquet", ("y", "z"))]
+    forms = [
+        (["x.parquet", "./x.parquet", "../data/x.parquet", "~/data/x.parquet", "../*/x.parquet"], top),
+        (["*.parquet", "./*.parquet", "?.parquet", "[x].parquet", "~/data/*.parquet"], top),
+        ([str(home / "data" / "*.parquet"), f"file://{home}/data/*.parquet"], top),
+        (["**/*.parquet", "./**/*.parquet", "../data/**/*.parquet", "~/data/**/*.parquet", "**"], whole),
+        ([".", "./", "../data", "../data/", "~/data", "~/data/", "..", str(home / "data")], whole),
+        (["y=*/*.parquet"], whole[1:2]),
+        (["y=*/**/*.parquet"], whole[1:]),
+        (["y=1/*.parquet"], [("y=1/a.parquet", ())]),
+        (["y=1", "y=1/"], [("y=1/a.parquet", ()), ("y=1/z=2/b.parquet", ("z",))]),
+    ]
+    for form, expected in ((form, expected) for given, expected in forms for form in given):
+        for given in (form, Path(form)) if "://" not in form else (form,):
+            found = [(str(Path(file.path).relative_to(home / "data")), file.partition) for file in name_files(given)]
+            assert found == expected, given

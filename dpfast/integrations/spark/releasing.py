@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 from typing import Annotated, Any, TypeAlias
 
 import polars as pl
@@ -19,6 +20,8 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.queries import Query
+from dpfast.releases.planning import plan as plan_here
+from dpfast.releases.planning import release as release_here
 from dpfast.releases.population_intervals import AskedInterval
 from dpfast.releases.request import AskedMechanism, AskedRule, By, Keys, OwnColumn, Population
 from dpfast.releases.splitting import Splitting
@@ -181,10 +184,19 @@ def release(
 
 
 def _plan(asked: dict[str, Any]) -> SparkPlan:
+    _refuse_other(asked["queries"])
     frame = read_frame(asked.pop("data"))
     folder = Folder.of(frame.sparkSession, _read_path(asked.pop("path")))
     files = FILES.read("files", asked.pop("files"))
     return SparkPlan(draw_up(frame, folder, files, asked))
+
+
+def _refuse_other(queries: dict[str, Any]) -> None:
+    """Refuse arguments of `dpfast.release` that Spark has no use for, by their names."""
+    known = {*signature(plan_here).parameters, *signature(release_here).parameters}
+    for name, given in queries.items():
+        if name in known and not isinstance(given, Query):
+            raise ParameterError(name, given, "left out: a release of Spark does not take it")
 
 
 def _read_path(path: object) -> str:

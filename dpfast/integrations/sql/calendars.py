@@ -1,9 +1,10 @@
 """Parts of dates and timestamps as SQL: whole numbers of whole numbers, so that no engine's own calendar is asked.
 
-A date is a number of days, and a timestamp one of microseconds (`Dialect.values`), null outside the years 1 to 9999;
-counted from the first day of the year 1 none is negative, so that every engine divides alike. Years, months and days
-are found as in Hinnant's ``civil_from_days``, with years that begin in March and so end with the leap day; weeks by the
-Thursday in them, which is in the year that they belong to.
+A date is a number of days, and a timestamp one of microseconds (`Dialect.values`). Outside the years 1 to 9999 no
+calendar shows them: they are null here, as in `dpfast.aggregation.calendars`, and only here, since filters, keys and
+sums have use for every moment. Counted from the first day of the year 1 none is negative, so that every engine divides
+alike. Years, months and days are found as in Hinnant's ``civil_from_days``, with years that begin in March and so end
+with the leap day; weeks by the Thursday in them, which is in the year that they belong to.
 
 References
 ----------
@@ -15,12 +16,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpfast.aggregation.calendars import day_limits
+from dpfast.aggregation.calendars import day_limits, moment_limits
 from dpfast.errors import ColumnError
 from dpfast.integrations.sql.dialects import Dialect, Kind
 from dpfast.rows.calendars import Calendar
 
-__all__ = ["calendar_part"]
+__all__ = ["calendar_part", "within_calendar"]
 
 _DAY, _HOUR = 86_400 * 10**6, 3_600 * 10**6
 _UTC = ("UTC", "Etc/UTC", "+00:00")
@@ -29,7 +30,7 @@ _FROM_MARCH = 306
 
 
 def calendar_part(key: Calendar, value: str, kind: Kind, dtype: pl.DataType, dialect: Dialect) -> tuple[str, Kind]:
-    """Return a part of a column in the form of `Dialect.values`, and what the part is; null where that is null.
+    """Return a part of what `within_calendar` returns, and what the part is; null where that is null.
 
     Raises
     ------
@@ -46,6 +47,12 @@ def calendar_part(key: Calendar, value: str, kind: Kind, dtype: pl.DataType, dia
     parts = _Parts(dialect, value, kind)
     part = getattr(parts, key.part)()
     return f"CAST({part} AS {dialect.bigint})", "date" if key.part == "date" else "integer"
+
+
+def within_calendar(value: str, kind: Kind) -> str:
+    """Return a date or timestamp in the form of `Dialect.values`, null where no calendar shows it."""
+    first, last = day_limits() if kind == "date" else moment_limits(10**6)
+    return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} END"
 
 
 class _Parts:

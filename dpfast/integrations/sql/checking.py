@@ -110,8 +110,8 @@ _KINDS: dict[Kind, tuple[pl.DataType, tuple[object, ...]]] = {
             datetime(1970, 1, 1),
             datetime(1969, 12, 31, 23, 59, 59, 999_999),
             datetime(2038, 1, 19, 3, 14, 8, 1),
-            datetime(1, 1, 3),
-            datetime(9999, 12, 29, 23, 59, 59, 999_999),
+            datetime(1, 1, 1),
+            datetime(9999, 12, 31, 23, 59, 59, 999_999),
         ),
     ),
     "decimal": (

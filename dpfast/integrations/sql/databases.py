@@ -74,8 +74,13 @@ def sql(connection: Connection, query: QueryText, *, schema: Schema = None) -> D
     Notes
     -----
     Numbers, strings, Booleans, dates and timestamps of microseconds can be used; of others a release says to cast them.
-    Strings are compared byte by byte, whatever the collation; dates and timestamps outside the years 1 to 9999 count as
-    null where the database aggregates. At most 2**20 public keys are sent to a database.
+    Strings are compared byte by byte, whatever the collation. At most 2**20 public keys are sent to a database.
+
+    Dates and timestamps of all years are values, wherever they are aggregated: ``infinity`` is after all others and
+    ``-infinity`` before them, so that sums and means clip them to the bounds. Timestamps after January 294247, which
+    have no number of microseconds, are like ``infinity``. Only parts of `dpfast.calendar` are null outside the years 1
+    to 9999. Over ADBC, PostgreSQL's driver hands over ``infinity``, and timestamps after January 294247, as years long
+    before our era: turn them into others in the query, as with ``LEAST(valid_to, TIMESTAMP '9999-12-31')``.
 
     Examples
     --------

@@ -108,9 +108,12 @@ class Dialect:
         return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
 
 
-# Dates and timestamps that no calendar shows are null: arithmetic on an infinite one raises in PostgreSQL.
-_DATE = "CASE WHEN {0} >= DATE '0001-01-01' AND {0} <= DATE '9999-12-31' THEN %s END"
-_TIMESTAMP = "CASE WHEN {0} >= TIMESTAMP '0001-01-02 00:00:00' AND {0} < TIMESTAMP '9999-12-31 00:00:00' THEN %s END"
+# Infinity is the largest number, as it is where DuckDB hands over rows; the least int64 is no literal.
+_MOST_DAYS, _MOST_MICROSECONDS = 2**31 - 1, 2**63 - 1
+_INFINITE = f"WHEN {{0}} = 'infinity' THEN {_MOST_MICROSECONDS} WHEN {{0}} = '-infinity' THEN -{_MOST_MICROSECONDS}"
+_INFINITE_DAYS = f"WHEN {{0}} = 'infinity' THEN {_MOST_DAYS} WHEN {{0}} = '-infinity' THEN -{_MOST_DAYS}"
+# PostgreSQL's LEAST leaves out what is null.
+_MICROSECONDS = f"LEAST(EXTRACT(EPOCH FROM {{0}}) * 1000000, {_MOST_MICROSECONDS})"
 
 DUCKDB = Dialect(
     name="DuckDB",
@@ -126,8 +129,9 @@ DUCKDB = Dialect(
         "decimal": "CAST(CAST({0} AS DECIMAL(38, {2})) * {1} AS BIGINT)",
         "float": "CAST({0} AS DOUBLE)",
         "string": "encode({0})",
-        "date": _DATE % "CAST({0} - DATE '1970-01-01' AS BIGINT)",
-        "timestamp": _TIMESTAMP % "epoch_us({0})",
+        # Of infinities these are 2**31 - 1 and -(2**31 - 1).
+        "date": "CAST({0} - DATE '1970-01-01' AS BIGINT)",
+        "timestamp": f"CASE {_INFINITE} ELSE epoch_us({{0}}) END",
     },
     decoded="decode({0})",
     length="octet_length({0})",
@@ -156,8 +160,9 @@ POSTGRESQL = Dialect(
         "float": "CAST({0} AS double precision)",
         # concat keeps the blanks of character(n), which a cast drops, and makes '' of null.
         "string": 'CASE WHEN {0} IS NOT NULL THEN concat({0}) COLLATE "C" END',
-        "date": _DATE % "CAST({0} - DATE '1970-01-01' AS bigint)",
-        "timestamp": _TIMESTAMP % "CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS bigint)",
+        # Arithmetic on infinity raises, and the last timestamps lie beyond int64: they are like infinity.
+        "date": f"CAST(CASE {_INFINITE_DAYS} ELSE {{0}} - DATE '1970-01-01' END AS bigint)",
+        "timestamp": f"CASE {_INFINITE} WHEN {{0}} IS NOT NULL THEN CAST({_MICROSECONDS} AS bigint) END",
     },
     decoded="{0}",
     length="octet_length({0})",
@@ -211,8 +216,8 @@ SPARK = Dialect(
         "decimal": "CAST({0} * CAST({1} AS DECIMAL(19, 0)) AS BIGINT)",
         "float": "CAST({0} AS DOUBLE)",
         "string": "CAST({0} AS BINARY)",
-        "date": _DATE % "CAST(datediff({0}, DATE '1970-01-01') AS BIGINT)",
-        "timestamp": _TIMESTAMP % "unix_micros({0})",
+        "date": "CAST(datediff({0}, DATE '1970-01-01') AS BIGINT)",
+        "timestamp": "unix_micros({0})",
     },
     decoded="CAST({0} AS STRING)",
     length="octet_length({0})",

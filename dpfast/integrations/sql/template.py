@@ -17,7 +17,7 @@ from dpfast.aggregation.keys import column_of
 from dpfast.aggregation.protocols import GroupQuery
 from dpfast.errors import ColumnError
 from dpfast.integrations.sql.bounding import Bounding
-from dpfast.integrations.sql.calendars import calendar_part
+from dpfast.integrations.sql.calendars import calendar_part, within_calendar
 from dpfast.integrations.sql.contributions import bin_number, contribution
 from dpfast.integrations.sql.dialects import Dialect, Kind, kind_of
 from dpfast.integrations.sql.encoding import public_keys
@@ -106,17 +106,17 @@ def write(
 
     """
     parameters = Parameters(dialect, written=written)
-    values: dict[str, str] = {}
+    # From a column's name, and whether only what calendars show of it is wanted, to what stands for its values.
+    values: dict[tuple[str, bool], str] = {}
 
-    def use(name: str) -> tuple[str, Kind, pl.DataType]:
+    def use(name: str, *, shown: bool = False) -> tuple[str, Kind, pl.DataType]:
         """Return the column of values of this name, what it holds, and its dtype."""
         kind = kind_in(dialect, name, schema.get(name))
-        values.setdefault(name, f"v{len(values)}")
-        return values[name], kind, schema[name]
+        return values.setdefault((name, shown), f"v{len(values)}"), kind, schema[name]
 
     columns, kinds, sums, figures = [], [], [], []
     for i, key in enumerate(query.keys):
-        column, kind, dtype = use(column_of(key))
+        column, kind, dtype = use(column_of(key), shown=isinstance(key, Calendar))
         if isinstance(key, Bins):
             column, kind = bin_number(key, column, dtype, dialect, parameters), "integer"
         elif isinstance(key, Calendar):
@@ -142,7 +142,10 @@ def write(
     if query.where is not None:
         conditions.append(passes(query.where, pl.Schema(schema), use, dialect, parameters))
     condition = f"\n  WHERE {' AND '.join(conditions)}" if conditions else ""
-    inner = [f"{_value(dialect, use(name)[1], name, schema[name])} AS {alias}" for name, alias in values.items()]
+    inner = [
+        f"{_value(dialect, kind_in(dialect, name, schema[name]), name, schema[name], shown=shown)} AS {alias}"
+        for (name, shown), alias in values.items()
+    ]
     selected = ", ".join(inner) or "1 AS v0"
     values_of_source = f"(SELECT {selected}\n  FROM {source} AS dpf_source) AS dpf_values"
     dealt = "" if query.unit is None else dialect.by_unit.format(partitions)
@@ -182,10 +185,11 @@ def kind_in(dialect: Dialect, name: str, dtype: pl.DataType | None) -> Kind:
     return kind
 
 
-def _value(dialect: Dialect, kind: Kind, name: str, dtype: pl.DataType) -> str:
-    """Return the value of a column that is computed with."""
+def _value(dialect: Dialect, kind: Kind, name: str, dtype: pl.DataType, *, shown: bool) -> str:
+    """Return the value of a column that is computed with, or only what calendars show of it."""
     scale = dtype.scale if isinstance(dtype, pl.Decimal) else 0
-    return dialect.values[kind].format(f"dpf_source.{dialect.identifier(name)}", 10**scale, scale)
+    value = dialect.values[kind].format(f"dpf_source.{dialect.identifier(name)}", 10**scale, scale)
+    return within_calendar(value, kind) if shown else value
 
 
 def _group(keys: Sequence[str], sums: Sequence[str]) -> str:

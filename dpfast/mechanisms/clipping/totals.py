@@ -21,7 +21,8 @@ def last_told(points: NDArray[np.int64], counts: NDArray[np.int64], noise: Integ
     Sums over all points would be drowned by the noise at the highest points, where there is hardly any unit. A sum may
     end at a point p only where it exceeds what noise alone exceeds with probability 0.01 / p: so noise at high points,
     which costs most, is least often taken for units. Of these ends, or lower ones, that one is taken where the sum less
-    one deviation of its noise is largest: beyond it noise adds more than units do.
+    one deviation of its noise is largest: beyond it noise adds more than units do. So a sum lacks the few units at high
+    points that cannot be told from noise, however much each of them has.
 
     Parameters
     ----------

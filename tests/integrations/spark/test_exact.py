@@ -22,6 +22,8 @@ from dpfast.integrations.sql.template import write
 from dpfast.queries import Measure, matches_measure, product_measure
 
 DAYS = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(9999, 12, 31), None]
+MOMENTS = [datetime.datetime(*parts) for parts in ((1970, 1, 1, 0, 0, 0, 1), (2024, 2, 29), (1, 1, 1), (9999, 12, 31))]
+MOMENTS += [None]
 WORDS = ["", " ", "a", "A", "a ", "\u00e4", "a\u0308", "\0", "\ufffd", "it's `quoted`", "x" * 300, None]
 TINY = 2.0**-1074
 FLOATS = [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, math.nan, math.inf, -math.inf, 1e308, -1e308, TINY, -TINY, 7.25, None]
@@ -47,7 +49,7 @@ def adversarial(rows=600, seed=7):
             "N": some([1, 2, None], pl.Int32),
             "who": some([*WORDS, *(f"u{number}" for number in range(20))], pl.String),
             "moment": some(
-                [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), datetime.datetime(2024, 2, 29), None],
+                MOMENTS,
                 pl.Datetime("us", "UTC"),
             ),
         }

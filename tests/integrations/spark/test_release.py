@@ -347,6 +347,14 @@ class TestRefusals:
         local = session.sql("SELECT TIMESTAMP_NTZ '2024-02-29 12:00:00' AS city")
         refused("Spark cannot be asked about the column", ColumnError, data=local)
         refused("two columns of the name", ColumnError, data=trips.selectExpr("city", "x city"))
+        for name, given in {
+            "report_cut": 0.1,
+            "schema": {},
+            "engine": "sql",
+            "workload": "all",
+            "strategy": "auto",
+        }.items():
+            refused(f"{name} must be left out: a release of Spark does not take it", **{name: given})
         refused("queries must be a name that Spark can tell from 'city'", City=dpf.count())
         refused("queries must be a name that Spark can tell from 'n_scale'", N_SCALE=dpf.count())
         assert paid.history().is_empty()
