@@ -14,7 +14,6 @@ from dpfast.aggregation import open_source
 from dpfast.errors import ColumnError
 
 DAY = datetime.date(2024, 2, 29)
-IS_OLD = int(pl.__version__.partition(".")[0]) < 2
 CASES = [
     (
         pl.String,

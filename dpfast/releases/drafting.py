@@ -172,9 +172,6 @@ def _planned(asked: Asked, kinds: Sequence[Mechanism]) -> tuple[dict[str, tuple[
     ways = layouts(asked.measures)
     draft = _least(asked, ways, kinds)
     if draft.selection is None:
-        if draft.kind == "laplace" and asked.delta_of_values and asked.budget.delta_units:
-            # Laplace noise has no use for delta: the queries that rank values have all of it.
-            draft = _least(_apart_from_values(whole, leaves_more=False), ways, ["laplace"])
         return draft.parts, None
     apart = select_apart(asked, draft.selection)
     if asked.count is None or asked.key_selection not in ("auto", "count"):

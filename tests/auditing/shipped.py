@@ -264,7 +264,7 @@ SHIPPED = [
     ),
     batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=100_000),
     Shipped("release", release_keys, 8, 9, 1.0, 0.05, what="selected keys", quick=150),
-    Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", quick=80),
+    Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", quick=100),
     Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
     Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
     Shipped("release", release_of_units, 0, 9, what="sums and means of units", quick=150),
