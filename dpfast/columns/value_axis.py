@@ -145,7 +145,7 @@ def axis_of(values: ValueKind) -> ValueAxis:
     Examples
     --------
     >>> from dpfast.columns.values import values_of
-    >>> axis_of(values_of(pl.Date())).bounds(Fraction(19_000), Fraction(19_001, 1))[0].isoformat()
+    >>> str(axis_of(values_of(pl.Date())).bounds(Fraction(19_000), Fraction(19_001, 1))[0])
     '2022-01-08'
     >>> axis = axis_of(values_of(pl.Float64()))
     >>> (axis.numbers([Fraction(3), Fraction(6)]) - axis.numbers([Fraction(3, 2), Fraction(3)])).tolist()
