@@ -121,7 +121,7 @@ class Request:
         """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
         groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
         # It may be left out where it plays no role.
-        return groups, ALL_ROWS if rows is None and groups is not None else rows
+        return groups, ALL_ROWS if self.max_rows_per_group is None and groups is not None else rows
 
     @property
     def clips(self) -> bool:

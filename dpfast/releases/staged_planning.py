@@ -13,7 +13,7 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.releases.bounds_choice import bounds_choice
+from dpfast.releases.bounds_choice import BoundsChoice, bounds_choice
 from dpfast.releases.caveats import caveats
 from dpfast.releases.group_blueprint import GroupBlueprint
 from dpfast.releases.group_planning import draw_up_groups, read_whole_budget
@@ -49,7 +49,8 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
     refuse_wishes(request.error, f"with {about} chosen privately, whose noise is not known beforehand")
     refuse_population(request.interval, f"with {about} chosen privately, from the rows themselves")
     split = read_split(request.split, list(request.queries), selects=request.keys is None and bool(request.read_by()))
-    if split.rule == "optimal":
+    if split.rule == "optimal" and any(isinstance(choice, BoundsChoice) for choice in choices):
+        # Bounds are chosen by the noise that their query's share buys.
         allowed = f'"even" or weights with {about} chosen privately: the noise is not known beforehand'
         raise ParameterError("split", request.split, allowed, 'write for example split={"n": 1, "delay": 3}')
 

@@ -112,7 +112,6 @@ def test_what_is_refused_is_refused_before_any_charge():
     frame = rows()
     for asked, words in (
         ({"n": dpf.count()}, "max_rows_per_group must be a whole number"),
-        ({"max_groups": "auto", "max_rows_per_group": "auto", "delta": 1e-6}, "of rows with max_groups"),
         ({"max_groups": None}, "max_groups must be a whole number"),
     ):
         with pytest.raises(ParameterError, match=words):
@@ -124,6 +123,19 @@ def test_what_is_refused_is_refused_before_any_charge():
     dates = pl.DataFrame({"u": [1], "d": [pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 1, 1), eager=True)[0]]})
     with pytest.raises(ColumnError, match="only durations add up"):
         dpf.plan(dates, s=dpf.sum("d", unit_bounds=(0, 1)), epsilon=1, **UNIT)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_groups": "auto"}, {"max_groups": "auto", "max_rows_per_group": "auto"}], ids=str
+)
+@pytest.mark.parametrize("keys", [KEYS, None], ids=["public", "selected"])
+def test_limits_are_chosen_for_units_too(limits, keys):
+    """Nothing that units add depends on how many rows they have, so that no limit on these is asked for."""
+    asked = {"privacy_unit": "u", "s": SUM, "m": MEAN, "epsilon": 1.0, "delta": 1e-6, **limits}
+    plan = dpf.plan(rows(), by="k", keys=keys, **asked)
+    release = plan.run(dpf.Ledger(epsilon=1.0, delta=1e-6))
+    assert set(release.chosen) == set(limits)
+    assert release.frame.schema == plan._blueprint.schema()
 
 
 def test_the_namespace_asks_the_same():
