@@ -69,7 +69,8 @@ def test_every_parameter_has_a_type(function):
 
 
 def test_a_request_holds_every_parameter_of_a_plan():
-    assert {field.name for field in dataclasses.fields(Request)} == set(PLAN.parameters)
+    """And what is left of the budget, once limits or bounds were chosen."""
+    assert {field.name for field in dataclasses.fields(Request)} == {*PLAN.parameters, "rest"}
 
 
 def asks_of_histograms() -> list[typing.Callable[..., typing.Any]]:

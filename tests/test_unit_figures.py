@@ -170,7 +170,7 @@ def test_every_type_on_every_route_in_any_order(kind, seed, tmp_path, monkeypatc
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize("kind", ["floats", "integers", "bounds above 0", "bounds below 0", "dates", "decimals"])
 def test_neighbours_are_within_the_sensitivities_and_reach_them(kind, neighbors, seed):
-    """Thousands of random neighbours, through the exact aggregation alone."""
+    """Hundreds of random neighbours and those that move most, through the exact aggregation alone."""
     choose = random.Random(seed)
     dtype, values, _ = (KINDS | MOMENTS)[kind]
     schema = {"u": pl.Int64, "k": pl.String, "x": dtype}
@@ -182,14 +182,21 @@ def test_neighbours_are_within_the_sensitivities_and_reach_them(kind, neighbors,
         keys = choose.choice(["abcd", "ab", "cd"])
         return [(unit, choose.choice(keys), choose.choice(only)) for _ in range(choose.randrange(most))]
 
+    def neighbouring():
+        """Yield limits and rows of neighbours: random ones, then units of one value in as many groups as they may."""
+        for number, limit in itertools.product(range(100), (1, 2, 4)):
+            others = some(1, 8) + some(2, 8)
+            after = some(4, 12) if neighbors == "replace" else []
+            yield number, limit, choose.choice([1, 3, ALL_ROWS]), others + some(3, 12), others + after
+        for one, two, held in itertools.product(values, values, ("ab", "cd")):
+            after = [(4, key, two) for key in held] * 3 if neighbors == "replace" else []
+            yield 0, 2, ALL_ROWS, [(3, key, one) for key in "ab"] * 3, after
+
     keys = pl.DataFrame({"k": list("abcd")})
     reached = dict.fromkeys(range(len(measures)), 0)
-    for number, limit in itertools.product(range(100), (1, 2, 4)):
-        unit = PrivacyUnit("u", limit, choose.choice([1, 3, ALL_ROWS]), neighbors)
-        grouping = Grouping(("k",), keys, "u", limit, unit.max_rows_per_group)
-        others = some(1, 8) + some(2, 8)
-        before = others + some(3, 12)
-        after = others + (some(4, 12) if neighbors == "replace" else [])
+    for number, limit, most, before, after in neighbouring():
+        unit = PrivacyUnit("u", limit, most, neighbors)
+        grouping = Grouping(("k",), keys, "u", limit, most)
         fixed = number
 
         def same(count, fixed=fixed):
