@@ -10,13 +10,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.private import Private
-from dpfast.kernels.grouping.by_group import STAGED, narrow_points, release_staged, sort_points, sort_staged
+from dpfast.kernels.grouping.by_group import (
+    STAGED,
+    count_codes,
+    narrow_points,
+    release_staged,
+    sort_points,
+    sort_staged,
+)
 from dpfast.threads import in_stretches, thread_count
 
 __all__ = ["Collector", "GroupedPoints", "count_different", "point_dtype", "sorted_points"]
 
 #: Groups whose waiting points fit into the second-level cache.
 _MOST_STAGED = 8192
+#: So many different values of a group are counted by a table, more by sorting.
+_FEW = 4096
 
 
 class GroupedPoints(Private):
@@ -56,7 +65,7 @@ def point_dtype(points: int) -> type[np.signedinteger[Any]]:
 
 
 def count_different(points: GroupedPoints) -> NDArray[np.int64]:
-    """Return how many different points each group has, of points that stand group by group.
+    """Return how many different points (int64) each group has, of points that stand group by group.
 
     Examples
     --------
@@ -72,11 +81,16 @@ def count_different(points: GroupedPoints) -> NDArray[np.int64]:
         return counts
 
     def count(first: int, last: int) -> None:
+        table = np.zeros(2 * _FEW, np.int64)
         for group in range(first, last):
             own = points.points[points.starts[group] : points.stops[group]]
-            if own.size:
+            counts[group] = -1
+            if own.size > _FEW:
+                table[:] = 0
+                counts[group] = count_codes(own, table, _FEW)
+            if counts[group] < 0:
                 own.sort()
-                counts[group] = 1 + np.count_nonzero(own[1:] != own[:-1])
+                counts[group] = (own.size > 0) + np.count_nonzero(own[1:] != own[:-1])
 
     in_stretches(count, len(points), thread_count(None, points.points.size))
     return counts

@@ -35,6 +35,21 @@ def test_different_values_are_counted_on_every_route(seed):
         assert dict(zip(found.keys["k"], map(list, figures), strict=True)) == wanted
 
 
+@pytest.mark.parametrize("codes", ["few", "many", "crowded"])
+def test_different_values_are_counted_by_a_table_or_sorted(codes):
+    """Some values are hashes of the same place: by design, since chance makes none of 65 in a row."""
+    generator = np.random.default_rng(6)
+    some = {
+        "few": generator.integers(1, 2**62, 4096),
+        "many": generator.integers(1, 2**62, 4097),
+        "crowded": 8192 * np.arange(1, 100) + 7,
+    }[codes]
+    points = np.concatenate([some, generator.permutation(np.repeat(some, 2)), some[:1]])
+    stops = np.array([0, some.size, points.size - 1, points.size])
+    starts = np.append(0, stops[:-1])
+    assert count_different(GroupedPoints(points, starts, stops)).tolist() == [0, some.size, some.size, 1]
+
+
 def test_many_groups_are_counted_like_few():
     generator = np.random.default_rng(5)
     lengths = generator.integers(0, 5, 20_000)

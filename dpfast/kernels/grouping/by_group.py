@@ -6,10 +6,13 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 
-__all__ = ["STAGED", "count_points", "narrow_points", "release_staged", "sort_points", "sort_staged"]
+__all__ = ["STAGED", "count_codes", "count_points", "narrow_points", "release_staged", "sort_points", "sort_staged"]
 
 STAGED = 8
 """Points that wait for each other, to be written into the same line of the cache at once."""
+
+# Random codes that fill half of a table lie about one step from their place; more than these are somebody's design.
+_MOST_STEPS = 64
 
 
 @kernel
@@ -70,6 +73,31 @@ def release_staged(starts, cursors, stage, out):
 
 
 @kernel
+def count_codes(codes, table, most):
+    """Return how many different codes there are, or -1 if they are more than ``most`` or crowd a place.
+
+    ``codes`` are int64 and above 0, hashes of values. ``table`` (int64) is zero, and of a power of two.
+    """
+    last = table.size - 1
+    found = 0
+    for i in range(codes.size):
+        code = codes[i]
+        place, steps = code & last, 0
+        while table[place] != code:
+            if table[place] == 0:
+                if found == most:
+                    return -1
+                table[place] = code
+                found += 1
+            elif steps == _MOST_STEPS:
+                return -1
+            else:
+                place = (place + 1) & last
+                steps += 1
+    return found
+
+
+@kernel
 def count_points(points, starts, stops, counts):
     """Add 1 to ``counts[g, point - 1]`` for each point of each group g, from 1 on; others than the columns are left."""
     for g in range(starts.size):
@@ -79,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87

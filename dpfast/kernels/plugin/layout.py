@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e702ac69a7a51997
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
