@@ -2,8 +2,9 @@
 
 Flights by carrier and destination, 314 public keys, the aircraft (tailnum) hidden, epsilon 1, delta 1e-7: their number
 and their mean delay within (-60, 600). The errors are those of the released figures against the exact ones of all
-flights: what noise adds, and what bounding leaves out; with report_cut= of counts that are corrected for it. Counts:
-root mean square over groups. Delays: root mean square over flights. Medians of some runs.
+flights: what noise adds, and what bounding leaves out; with report_cut= of counts that are corrected for it. Beside
+them stands what the formulas of other libraries make of the same (benchmarks/flight_peers.py). Counts: root mean square
+over groups. Delays: root mean square over flights. Medians of some runs.
 
 Then the sum of delays of every group, by bounds on each value and on what an aircraft adds up to, against that of all
 flights; and the mean over aircraft of each one's mean delay, against that of all aircraft. Of flights each way was
@@ -18,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 import dpfast as dpf
+from benchmarks.flight_peers import PEERS, Peer, bounded_figures
 from dpfast.cli.demo.flights import read_flights
 from dpfast.queries import Query
 
@@ -98,11 +101,20 @@ def errors_of(flights: pl.DataFrame, exact: pl.DataFrame, way: dict[str, Any]) -
     )  # fmt: skip
     found = release.frame.join(exact, on=BY, maintain_order="left")
     shown = found["n_corrected"] if "n_corrected" in found.columns else found["n"]
-    counts, delays = (
-        (one - other).cast(pl.Float64).to_numpy() ** 2
-        for one, other in ((shown, found["exact_n"]), (found["late"], found["exact_late"]))
-    )
-    return float(np.sqrt(counts.mean())), float(np.sqrt(np.average(delays, weights=found["values"].to_numpy())))
+    return _errors(found, shown.to_numpy(), found["late"].to_numpy())
+
+
+def errors_of_peer(flights: pl.DataFrame, exact: pl.DataFrame, peer: Peer) -> tuple[float, float]:
+    """Return the same of another library's way."""
+    bounded = bounded_figures(flights, exact.select(BY), BOUNDS)
+    return _errors(exact, *peer(bounded, EPSILON, DELTA))
+
+
+def _errors(exact: pl.DataFrame, counts: NDArray[Any], delays: NDArray[Any]) -> tuple[float, float]:
+    """Return the errors of figures that stand in the order of the exact ones."""
+    of_counts = (counts - exact["exact_n"].to_numpy()).astype(float) ** 2
+    of_delays = (delays - exact["exact_late"].to_numpy()) ** 2
+    return float(np.sqrt(of_counts.mean())), float(np.sqrt(np.average(of_delays, weights=exact["values"].to_numpy())))
 
 
 def main() -> None:
@@ -114,6 +126,9 @@ def main() -> None:
     print("| what an aircraft may contribute | error of counts | error of delays, minutes |\n|---|---|---|")
     for name, way in WAYS.items():
         counts, delays = zip(*(errors_of(flights, exact, way) for _ in range(runs)), strict=True)
+        print(f"| {name} | {median(counts):,.0f} | {median(delays):.1f} |")
+    for name, peer in PEERS.items():
+        counts, delays = zip(*(errors_of_peer(flights, exact, peer) for _ in range(runs)), strict=True)
         print(f"| {name} | {median(counts):,.0f} | {median(delays):.1f} |")
     exact = exact_of_units(flights)
     for title, ways in (("sums of delays, minutes", SUMS), ("means of aircraft's mean delays, minutes", MEANS)):
