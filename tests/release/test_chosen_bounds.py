@@ -206,18 +206,21 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bounds_hold_nearly_all_values_and_little_else(shape):
-    """Of 50,000 units at epsilon 1: noise has a scale of 90 at most; thousands of units are needed to move any of this.
+    """Of 50,000 units at epsilon 1: of 16 releases, at least 6 have such bounds.
 
-    It fails falsely where a count's noise exceeds 2,000, with probability exp(-22) for each of 5,000 counts: 1e-6.
+    Noise is taken for units in one of 100 histograms, of which there are up to four, and then bounds may be far too
+    wide: those of 10 of 300 releases of the worst shape were. If 6% were, 11 of 16 would be with probability 1.2e-10.
     """
     values = SHAPES[shape](np.random.default_rng(5), 50_000)
-    _, release = run(pl.DataFrame({"f": values}), by=None, keys=None, m=dpf.mean("f", bounds="auto"))
-    low, high = release.chosen["m"]
-    inner = np.quantile(values, [0.05, 0.95])
-    assert low <= inner[0] <= inner[1] <= high
+    frame, inner = pl.DataFrame({"f": values}), np.quantile(values, [0.05, 0.95])
     spread = max(np.quantile(values, 0.995) - np.quantile(values, 0.005), abs(inner[0]) / 500)
-    assert high - low <= 8 * spread
-    assert abs(release.frame["m"].item() - np.clip(values, low, high).mean()) < 0.01 * (high - low)
+    held = 0
+    for _ in range(16):
+        _, release = run(frame, by=None, keys=None, m=dpf.mean("f", bounds="auto"))
+        low, high = release.chosen["m"]
+        held += low <= inner[0] <= inner[1] <= high and high - low <= 8 * spread
+        assert abs(release.frame["m"].item() - np.clip(values, low, high).mean()) < 0.01 * (high - low)
+    assert held >= 6
 
 
 def test_what_cannot_be_combined_is_refused_before_anything_is_charged():
