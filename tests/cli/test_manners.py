@@ -243,6 +243,7 @@ def test_a_release_on_standard_output_says_beside_it_what_was_charged(place, ask
 
 
 def test_a_release_without_groups_says_why_and_what_would_help(place, run):
+    """One of 600 riders is shown with a probability of 1.1e-13 in each of two releases: 1.3e-10 in all."""
     asked = [
         "release",
         "trips.parquet",
@@ -254,7 +255,7 @@ def test_a_release_without_groups_says_why_and_what_would_help(place, run):
         "--epsilon",
         "0.1",
         "--delta",
-        "1e-9",
+        "1e-13",
     ]
     done = run(*asked, *LEDGER, "--out", "out.csv")
     assert (done.exit_code, done.stderr) == (0, "")

@@ -76,6 +76,10 @@ def test_the_noise_knows_of_no_rows():
 
 
 def test_populations_and_corrected_figures():
+    """Which half of the pairs is kept is drawn: of 20,000 units, what is corrected has a deviation of 1%.
+
+    It is off by 15% with a probability below 1e-30. Nothing else here is decided by chance.
+    """
     frame = rows()
     above = dpf.sum("x", unit_bounds=(0, 8))
     shown = released(frame, keys=KEYS, s=above, m=MEAN, epsilon=1e4, interval="population").frame
@@ -90,11 +94,12 @@ def test_populations_and_corrected_figures():
     assert width[0] < width[1] / 2
     with pytest.raises(ParameterError, match="bounds on both sides of 0"):
         released(frame, keys=KEYS, s=SUM, epsilon=1, interval="population")
+    frame = rows(20_000)
     cut = released(frame, keys=KEYS, s=above, epsilon=1e4, report_cut=0.4, max_groups=1)
     assert cut.cut is not None
     # Half of the pairs are kept.
     whole = frame.group_by("u", "k").agg(pl.col("x").sum().clip(0, 8)).group_by("k").agg(pl.col("x").sum()).sort("k")
-    assert cut.frame["s_corrected"][:2].to_numpy() == pytest.approx(whole["x"].to_numpy(), rel=0.35)
+    assert cut.frame["s_corrected"][:2].to_numpy() == pytest.approx(whole["x"].to_numpy(), rel=0.15)
 
 
 def test_a_preview_sets_means_of_units_beside_those_of_units():
