@@ -25,8 +25,9 @@ _Floats: TypeAlias = "NDArray[np.float64]"
 _SPREADING = 0.2
 #: A ratio is off by this part of its range where all is lost: those who are cut are a little different.
 _BIAS = 0.02
-#: Noise alone is taken for units with this probability at the first place, and a smaller one beyond.
-_MISTAKEN, _LEAST = 5e-3, 1e-12
+#: Noise alone is taken for units with this probability at the first place, and beyond with one that is smaller in
+#: proportion to the number there, as the noise of a limit as large is larger.
+_MISTAKEN, _LEAST = 2e-3, 1e-12
 #: Values are taken to spread by this part of their range: a ratio of few rows is off by what these are by chance.
 _SPREAD = 0.1
 #: So many limits are considered from each power of two to the next.
@@ -146,7 +147,7 @@ def told_counts(points: NDArray[np.int64], noisy: NDArray[np.int64], noise: Inte
 
 def _last_place(points: NDArray[np.int64], noisy: _Floats, noise: IntegerNoise) -> int | None:
     """Return the last place that tells of units; None where none does."""
-    misses = np.maximum(_MISTAKEN * np.sqrt(points[0] / points), _LEAST).tolist()
+    misses = np.maximum(_MISTAKEN * (points[0] / points), _LEAST).tolist()
     found = -1
     for width in (1, 2, 4, 8):
         # None of those side by side tells by itself: else all around it would.

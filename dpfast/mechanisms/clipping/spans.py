@@ -12,9 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from dpfast.mechanisms.clipping.choosing import Survey, exceeded
@@ -28,8 +30,11 @@ Counted: TypeAlias = Callable[[Sequence[Fraction], Fraction | None], tuple[NDArr
 
 #: The first histogram's part of the budget, and that of each zoom of what is left then; the last one gets the rest.
 _FIRST, _ZOOM, _ZOOMS = Fraction(1, 2), Fraction(1, 3), 3
-#: Noise alone is taken for units in one of so many histograms.
+#: Noise alone is taken for units in one of so many histograms next to where units are, and more rarely far from there.
 _MISTAKEN = 0.01
+#: Cells of the first histogram are near while their values are at most 2 to this power times as large, and beyond 2 to
+#: that one all are as far.
+_NEAR, _FARTHEST = 4, 34
 #: Cells of a zoom; a spread over fewer than some of them is zoomed into again.
 _CELLS, _FEW = 128, 16
 #: So large a share of the units is nearly all.
@@ -75,7 +80,7 @@ def find_span(count: Counted, doublings: tuple[int, int], finest: Callable[[Frac
     """
     edges = _signed(doublings)
     counts, noise = count(edges, _FIRST)
-    told = _told(counts, noise)
+    told = _told(counts, noise, _farther(edges, counts))
     if told is None:
         return None
     first, last = told
@@ -123,15 +128,30 @@ def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
     return [closest * Fraction(_GROWTH**place) for place in range(cells + 1)]
 
 
-def _told(counts: NDArray[np.int64], noise: IntegerNoise) -> tuple[int, int] | None:
-    """Return the first and the last cell that tell of units: alone, or 2, 4 or 8 side by side."""
-    rarely, laplace = np.array([math.log(4 * counts.size / _MISTAKEN)]), noise.mechanism == "laplace"
+def _farther(edges: Sequence[Fraction], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how much larger the values of each cell are than those of the most common one, as logarithms.
+
+    A cell that noise alone fills makes the grid of the last histogram as much too coarse. So the probability of that
+    is divided by as much, and what it costs is the same of every cell.
+    """
+    sizes = np.array([math.log2(max(abs(one), abs(other))) for one, other in pairwise(edges)])
+    farther = np.clip(sizes - sizes[np.argmax(counts)], _NEAR, _FARTHEST) - _NEAR
+    return np.asarray(farther * math.log(2.0))
+
+
+def _told(counts: NDArray[np.int64], noise: IntegerNoise, farther: NDArray[np.float64]) -> tuple[int, int] | None:
+    """Return the first and the last cell that tell of units: alone, or 2, 4 or 8 side by side.
+
+    ``farther`` says for each cell by how much less often noise may do so, as logarithms.
+    """
+    rarely, laplace = math.log(4 * counts.size / _MISTAKEN) + farther, noise.mechanism == "laplace"
     found = []
     for width in (1, 2, 4, 8):
         if width > counts.size:
             break
         sums = np.convolve(counts, np.ones(width), "valid")
-        places = np.flatnonzero(sums > exceeded(rarely, width, noise.deviation, laplace=laplace))
+        rarest = sliding_window_view(rarely, width).max(axis=1)
+        places = np.flatnonzero(sums > exceeded(rarest, width, noise.deviation, laplace=laplace))
         if places.size:
             found += [_inner(counts, int(place), int(place) + width - 1) for place in (places[0], places[-1])]
     if not found:
@@ -190,7 +210,8 @@ def _zoom(
         counts, noise = count(edges, _ZOOM * left)
         left *= 1 - _ZOOM
         counts = counts[1:-1]
-        told = _told(counts, noise)
+        # A false cell widens what is zoomed into in proportion to its distance.
+        told = _told(counts, noise, 2 * np.log1p(np.abs(np.arange(counts.size) - np.argmax(counts))))
         if told is None:
             return middle, (high - low) / 4
         first, last = told
