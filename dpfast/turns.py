@@ -8,7 +8,7 @@ calls what a user gave: then both processes would keep what is drawn.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
+from contextlib import AbstractContextManager
 
 from dpfast.errors import LedgerError
 from dpfast.randomness import process_mark
@@ -27,19 +27,18 @@ class Turns:
     Examples
     --------
     >>> turns = Turns("a counter does not outlive a fork")
-    >>> with turns:
+    >>> with turns.turn():
     ...     left = 0
     >>> turns.refuse_other_process()
 
     """
 
-    __slots__ = ("_lock", "_process", "_refusal", "_thread")
+    __slots__ = ("_lock", "_process", "_refusal")
 
     def __init__(self, refusal: str) -> None:
         self._refusal = refusal
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process = process_mark()
-        self._thread: int | None = None
 
     def refuse_other_process(self) -> None:
         """Refuse to go on in a fork; to be called once more when all is drawn, before anything is handed out.
@@ -53,15 +52,20 @@ class Turns:
         if process_mark() != self._process:
             raise LedgerError(self._refusal)
 
-    def __enter__(self) -> None:
-        self.refuse_other_process()  # before the lock: a thread lost in a fork may have held it
-        if self._thread == threading.get_ident():
-            raise LedgerError("a call was made within another one, by a signal handler; make it when that has ended")
-        self._lock.acquire()
-        self._thread = threading.get_ident()
+    def turn(self) -> AbstractContextManager[bool]:
+        """Return the lock, to stand in a ``with`` statement at once.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._thread = None
-        self._lock.release()
+        It is Python's own, which takes and gives it back in one step: no signal that raises comes between. What says
+        that this thread holds it is the lock as well, and nothing that would have to be kept in step with it. A handler
+        that runs before it is taken may make its call first.
+
+        Raises
+        ------
+        LedgerError
+            This is another process, or a call within another one of the same thread.
+
+        """
+        self.refuse_other_process()  # before the lock: a thread lost in a fork may have held it
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise LedgerError("a call was made within another one, by a signal handler; make it when that has ended")
+        return self._lock

@@ -211,14 +211,14 @@ def test_a_signal_handler_neither_waits_nor_spends():
 
     def handler(*_: object) -> None:
         try:
-            with turns:
+            with turns.turn():
                 said.append("in")
         except LedgerError as error:
             said.append(str(error))
 
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        with turns:
+        with turns.turn():
             os.kill(os.getpid(), signal.SIGUSR1)
         os.kill(os.getpid(), signal.SIGUSR1)
     finally:
@@ -226,6 +226,29 @@ def test_a_signal_handler_neither_waits_nor_spends():
     assert len(said) == 2
     assert "within another one" in said[0]
     assert said[1] == "in"
+
+
+def test_an_interrupt_leaves_no_turn_taken():
+    """A signal that raises every millisecond, at any line of taking and giving back turns."""
+    turns, interrupts = Turns("a fork"), 0
+
+    def handler(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        while interrupts < 200:
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+            try:
+                while True:
+                    with turns.turn():
+                        pass
+            except KeyboardInterrupt:
+                interrupts += 1
+                assert not turns._lock._is_owned()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_counter_closed_within_a_step_stays_closed(tmp_path, monkeypatch):

@@ -182,7 +182,7 @@ class RandomizedWeightedMajority:
             The process was forked: both would play for one charge.
 
         """
-        with self._turns:
+        with self._turns.turn():
             self._spend(1)
             choice = exponential(-self._losses, self._epsilon, sensitivity=LOSS_UNITS, random=random, threads=threads)
             self._turns.refuse_other_process()
@@ -204,7 +204,7 @@ class RandomizedWeightedMajority:
 
         """
         array = numeric_array(losses, "losses", self._losses.ndim, self._losses.shape[1:])
-        with self._turns:
+        with self._turns.turn():
             row = self._checked(array, self._losses.shape).reshape(1, -1)
             score_rounds(row, self._losses.reshape(-1), np.empty(row.shape, np.int64))
             self._seen += 1
@@ -235,7 +235,7 @@ class RandomizedWeightedMajority:
         """
         array = numeric_array(losses, "losses", 1 + self._losses.ndim, self._losses.shape)
         rounds = len(array)
-        with self._turns:
+        with self._turns.turn():
             given = self._checked(array, (rounds, *self._losses.shape), rounds)
             self._spend(rounds)
             self._seen += rounds

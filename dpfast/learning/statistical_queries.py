@@ -182,7 +182,7 @@ class StatisticalQueryOracle:
         if _answers(query, _slices(self._given, 0, 0), 0) is None:
             allowed = "a function that returns one number, or truth value, for each example"
             raise ParameterError("query", Words("one that fails where there are no examples"), allowed)
-        with self._turns:
+        with self._turns.turn():
             if not self.remaining:
                 raise BudgetExceededError(f"all {self.queries} queries were asked")
             self.remaining -= 1

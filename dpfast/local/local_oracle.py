@@ -92,7 +92,7 @@ class LocalOracle:
     @property
     def spent(self) -> pl.Series:
         """What each row has spent, rounded to floats."""
-        with self._turns:
+        with self._turns.turn():
             return pl.Series("spent", np.array([float(to_decimal(total)) for total in self._totals])[self._state])
 
     def ask(
@@ -136,7 +136,7 @@ class LocalOracle:
         return reports
 
     def _charge(self, units: int, chosen: NDArray[np.int64] | None) -> None:
-        with self._turns:
+        with self._turns.turn():
             before = self._state if chosen is None else self._state[chosen]
             states, counts = np.unique(before, return_counts=True)
             pairs = zip(states.tolist(), counts.tolist(), strict=True)

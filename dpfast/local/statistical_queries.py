@@ -237,7 +237,7 @@ class LocalStatisticalQueries:
         """
         if not callable(query):
             raise ParameterError("query", query, "a function", "write for example lambda x: x > 3")
-        with self._turns:
+        with self._turns.turn():
             if self._asked == self.queries:
                 raise BudgetExceededError(f"all {self.queries} queries are asked")
             each = len(self._order) // self.queries

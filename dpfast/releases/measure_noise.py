@@ -242,8 +242,11 @@ def _draws(share: Budget, draws: int, description: str) -> tuple[float, Charge]:
 
     # epsilon**2 / 8 is an upper bound of what one costs.
     low = min(math.sqrt(8 * (units / UNITS_PER_ONE) / draws), LARGEST_DRAW_EPSILON)
+    lower = 2.0**-40
     while not fits(low):
-        low *= 1 - 2.0**-40
+        # What each costs is rounded up to whole units: of a small share that may be much.
+        low *= 1 - lower
+        lower = min(2 * lower, 0.5)
         if low < 1e-18:
             raise ParameterError("rho", units / UNITS_PER_ONE, f"larger: a unit pays for {draws} draws", "raise rho")
     high = 2 * low

@@ -45,6 +45,7 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
         for whatever may be chosen.
 
     """
+    choices = list(choices)
     about = " and ".join(choice.about for choice in choices)
     refuse_wishes(request.error, f"with {about} chosen privately, whose noise is not known beforehand")
     refuse_population(request.interval, f"with {about} chosen privately, from the rows themselves")
@@ -68,7 +69,7 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
     of_surveys, of_rest = portions(whole.units, [share, 1 - share])
     by = (", ".join(map(name_of, request.read_by())) or "nothing") + in_short(request.read_where())
     noise = plan_surveys(
-        Budget(whole.kind, of_surveys), 2 if unit.neighbors == "replace" else 1, questions, f"{about} by {by}"
+        whole, Budget(whole.kind, of_surveys), 2 if unit.neighbors == "replace" else 1, questions, f"{about} by {by}"
     )
     source = request.open()
     if not isinstance(source, Source):
@@ -82,7 +83,9 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
         others = [other for other in choices if other.about != choice.about]
         return [draft(extreme) for extreme in _extremes([choice, *others], opened)]
 
-    choices = [choice.within(largest) for choice in choices]
+    # What was narrowed for one choice is so for the next ones.
+    for place, choice in enumerate(choices):
+        choices[place] = choice.within(largest)
     plan = draft(opened)
     if rest.kind == "epsilon" and not any(draft(extreme).delta_units for extreme in _extremes(choices, opened)):
         # What needs no delta is not charged any, and so none of the second stage may take it.

@@ -117,8 +117,8 @@ class Surveyor:
         return noisy.astype(np.int64), noise
 
 
-def plan_surveys(share: Budget, moved: int, questions: int, description: str) -> SurveyNoise:
-    """Return what surveys may cost at a share of the budget, whose delta they leave alone, and the charge for them.
+def plan_surveys(whole: Budget, share: Budget, moved: int, questions: int, description: str) -> SurveyNoise:
+    """Return what surveys may cost at a share of the whole budget, whose delta they leave alone, and their charge.
 
     Raises
     ------
@@ -128,8 +128,14 @@ def plan_surveys(share: Budget, moved: int, questions: int, description: str) ->
     """
     # The event holds its amount as a float: what is drawn costs no more than that float denotes.
     amount = written_below(share.units)
+    too_small = ParameterError(
+        whole.kind,
+        float(whole.amount),
+        "larger: too little of it would be left for what is chosen privately",
+        f'raise {whole.kind}, or give numbers in place of "auto"',
+    )
     if not amount > 0:
-        raise ParameterError(share.kind, float(share.amount), "larger: surveys would get nothing")
+        raise too_small
     units = int(as_written(amount) * UNITS_PER_ONE)
     budget = Budget(share.kind, units)
     if share.kind == "epsilon":
@@ -137,7 +143,10 @@ def plan_surveys(share: Budget, moved: int, questions: int, description: str) ->
     else:
         charge = concentrated_charge(units, description)
     noise = SurveyNoise(budget, moved, charge)
-    noise.of_part(_LEAST / questions, _FINEST)
+    try:
+        noise.of_part(_LEAST / questions, _FINEST)
+    except ParameterError:
+        raise too_small from None
     return noise
 
 

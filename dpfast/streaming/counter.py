@@ -172,7 +172,7 @@ class ContinualCounter:
 
         """
         column, numbers = self._read(increments)
-        with self._turns:
+        with self._turns.turn():
             self._refuse_ended()
             at = STEP.read_optional("number", number)
             if at is not None and at == self.steps > 0:
@@ -207,7 +207,7 @@ class ContinualCounter:
 
         """
         numbers = sums_of_rows(groups, values, self.counters, self._asked.unit.bounds)
-        with self._turns:
+        with self._turns.turn():
             self._refuse_ended()
             return self._taken(numbers)
 
@@ -231,7 +231,7 @@ class ContinualCounter:
 
         """
         column, numbers = self._read(increments, single=True)
-        with self._turns:
+        with self._turns.turn():
             self._refuse_ended()
             if self.steps + numbers.size > self.horizon:
                 message = f"{numbers.size} more steps do not fit into the horizon of {self.horizon}, of which"
@@ -295,7 +295,7 @@ class ContinualCounter:
 
         """
         file = StateFile(read_path(path))
-        with self._turns:
+        with self._turns.turn():
             self._refuse_ended()
             if self._file is not None:
                 raise LedgerError(f"the counter is kept in {str(self._file.path)!r} already")

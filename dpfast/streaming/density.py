@@ -159,7 +159,7 @@ class PanPrivateDensity:
 
         """
         column = borrow_integers(members, "members", "give the numbers of members")
-        with self._turns:
+        with self._turns.turn():
             self._refuse_released()
             for start in range(0, column.length, BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, column.length)
@@ -178,7 +178,7 @@ class PanPrivateDensity:
             It has been released, or the process was forked.
 
         """
-        with self._turns:
+        with self._turns.turn():
             self._refuse_released()
             self._released = True
             ones = self._noise.add(np.array([self._bits.sum(dtype=np.int64)]), self._source)

@@ -324,3 +324,20 @@ def test_what_is_chosen_is_previewed(keys, limits):
     shown = dpf.preview(plan, repeats=3)
     assert shown.summary["query"].to_list() == ["u_n", "n"]
     assert 0 <= shown.rows_cut < 1
+
+
+def test_limits_and_bounds_that_are_chosen_together_are_narrowed_together():
+    """The bounds' extremes are planned with the largest limits that were found to fit, not with those before."""
+    asked = {"m": dpf.mean("x", bounds="auto"), "v": dpf.variance("x", bounds="auto"), "n": dpf.count()}
+    for limits in (BOTH, {**GROUPS, "max_rows_per_group": 2}):
+        plan = a_plan(rows_of(range(9)), keys=KEYS, epsilon=1e-5, **limits, **asked)
+        release, _ = run(plan)
+        assert {"m", "v"} < set(release.chosen)
+
+
+@pytest.mark.parametrize("limits", [BOTH, {"max_groups": 50, "max_rows_per_group": 500}], ids=["chosen", "given"])
+@pytest.mark.parametrize("rho", [1e-13, 1e-12, 1e-10])
+def test_a_small_rho_is_planned_at_once(rho, limits):
+    """What each of many draws costs is rounded up to whole units: what fits is far below the first guess."""
+    query = dpf.quantile("x", [0.25, 0.5], bounds=(0, 1))
+    assert a_plan(rows_of(range(9)), keys=KEYS, rho=rho, **limits, q=query).rho <= rho * (1 + 1e-9)

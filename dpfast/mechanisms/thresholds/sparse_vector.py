@@ -170,7 +170,7 @@ class SparseVector:
             check_answers(column, self._answer_scale)
         dense, where = without_nulls(column)
         refuse_not_finite(dense, where)
-        with self._turns:
+        with self._turns.turn():
             if self._interrupted:
                 raise LedgerError("a test of this sparse vector was interrupted, which ended it; make another one")
             # Words are used up and positives found before they are reported.

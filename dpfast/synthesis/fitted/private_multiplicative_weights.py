@@ -315,7 +315,7 @@ class PrivateMultiplicativeWeights:
             raise ParameterError(
                 argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
             )
-        with self._turns:
+        with self._turns.turn():
             return self._answered(workload, ExactWorkload(workload, _BITS))
 
     def _answered(self, workload: Workload, queries: ExactWorkload) -> pl.DataFrame:
