@@ -91,8 +91,8 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
         # What needs no delta is not charged any, and so none of the second stage may take it.
         opened = replace(opened, rest=replace(rest, delta_units=0))
         plan = draft(opened)
-    for extreme in _extremes(choices, opened):
-        draft(extreme)
+        for extreme in _extremes(choices, opened):
+            draft(extreme)
     for choice in choices:
         choice.prepare(source, filled(opened))
     blueprint = StagedBlueprint(
