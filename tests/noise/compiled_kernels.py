@@ -121,10 +121,9 @@ def describe(named):
             compiled.append({"signature": str(signature), "ir": kernel.inspect_llvm(signature), "floats": floats})
         found = {"options": options, "compiled": compiled}
         if name in named and kernel.signatures:
-            # The longest has the most arrays, and one is enough: it takes as long as compiling all for this processor.
-            found["neoverse"] = vector_instructions_on_neoverse(
-                kernel, max(kernel.signatures, key=lambda s: len(str(s)))
-            )
+            # One is enough, that with most arrays: all would take as long as all for this processor.
+            longest = max(kernel.signatures, key=lambda signature: len(str(signature)))
+            found["neoverse"] = vector_instructions_on_neoverse(kernel, longest)
         yield name, found
 
 
