@@ -124,7 +124,7 @@ def as_array(given: Any, argument: str) -> NDArray[Any]:
 
     What is private is read by `dpfast.columns.private`, since here an error depends on what lists hold.
     """
-    if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
+    if isinstance(given, np.ma.MaskedArray):
         # NumPy would drop the mask.
         raise ParameterError(argument, Words("a masked array"), "an array", f"write {argument}.filled(0)")
     try:
