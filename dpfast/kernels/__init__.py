@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

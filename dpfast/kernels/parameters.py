@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -126,4 +126,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -74,4 +74,4 @@ def postpone_blas() -> None:
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

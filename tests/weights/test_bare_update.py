@@ -58,9 +58,13 @@ def test_what_is_left_adds_up_to_one(eta, share, seed):
         np.testing.assert_allclose(updated, wanted, rtol=1e-11, atol=1e-300)
 
 
-def test_sums_near_the_largest_float():
-    weights = np.array([1e307, 2e307])
-    np.testing.assert_allclose(dpf.multiplicative_weights(weights, np.array([0, 1], np.uint8), 500.0), [0.0, 1.0])
+@pytest.mark.parametrize("size", [1e307, 1e-300])
+@pytest.mark.parametrize("eta", [500.0, 1.0, -1.0, -500.0])
+def test_sums_near_the_largest_and_the_smallest_float(size, eta):
+    query = np.array([0, 1], np.uint8)
+    wanted = expected(np.array([1.0, 2.0]), query, eta)
+    found = dpf.multiplicative_weights(np.array([1.0, 2.0]) * size, query, eta)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-300)
 
 
 @pytest.mark.parametrize("rows", [None, 3])

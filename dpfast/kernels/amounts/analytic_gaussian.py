@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

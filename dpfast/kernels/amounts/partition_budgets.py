@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -107,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

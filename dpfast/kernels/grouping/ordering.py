@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

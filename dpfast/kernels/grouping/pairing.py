@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

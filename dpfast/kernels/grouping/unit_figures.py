@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

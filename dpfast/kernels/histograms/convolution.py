@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

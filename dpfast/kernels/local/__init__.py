@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -155,4 +155,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

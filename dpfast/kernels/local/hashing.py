@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

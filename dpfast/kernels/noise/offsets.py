@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

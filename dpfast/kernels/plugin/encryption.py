@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

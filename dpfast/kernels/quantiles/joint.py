@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

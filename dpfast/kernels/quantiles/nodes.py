@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

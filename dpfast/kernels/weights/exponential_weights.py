@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

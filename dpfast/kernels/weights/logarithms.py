@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

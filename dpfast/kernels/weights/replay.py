@@ -229,4 +229,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93

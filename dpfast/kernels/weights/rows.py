@@ -112,11 +112,11 @@ def _update_floats(weights, query, eta, total, inside):
 def _update_bytes(weights, query, eta, total, inside):
     growth = math.exp(eta)
     share = 1.0 + (growth - 1.0) * (inside / total)
-    low, high = 1.0 / total, growth / total
     if share >= LEAST_SHARE:
-        _multiply_bytes(weights, query, low / share, high / share)
+        # In this order: growth / total may overflow.
+        _multiply_bytes(weights, query, 1.0 / share / total, growth / share / total)
     else:
-        scale(weights, 1.0 / _multiply_row(weights, query, (low, high)))
+        scale(weights, 1.0 / _multiply_row(weights, query, (1.0 / total, growth / total)))
 
 
 @kernel
@@ -136,4 +136,4 @@ def multiply_rows(weights, query, eta, totals, insides):
         _update(weights[row], its_query, its_eta, totals[row], insides[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 55f15aef60aac7b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
