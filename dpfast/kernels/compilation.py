@@ -72,4 +72,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6

@@ -156,15 +156,20 @@ def _checked_query(
 
 def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> None:
     """Update one histogram with a query that is no array of bytes or floats."""
+    inside = None
     if isinstance(query, BitQuery):
         sums, dots = np.empty((2, blocks_of(weights.size)))
         signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
         total, inside = total_of(sums), total_of(dots)
         refuse_weights(weights, signed, total, "weights")
+    else:
+        total = inspected_sum(weights, "weights")
+    if not kernels.LOWEST_SUM < total < kernels.HIGHEST_SUM:
+        kernels.divide(weights, total)
+        total, inside = 1.0, None if inside is None else inside / total
+    if inside is not None:
         new = (total - inside) + inside * math.exp(eta)
         if new >= kernels_of_rows.LEAST_SHARE * total:
             query.multiply(weights, new, eta)
             return
-    else:
-        total = inspected_sum(weights, "weights")
     kernels.scale(weights, 1.0 / query.multiply(weights, total, eta))

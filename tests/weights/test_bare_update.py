@@ -58,13 +58,14 @@ def test_what_is_left_adds_up_to_one(eta, share, seed):
         np.testing.assert_allclose(updated, wanted, rtol=1e-11, atol=1e-300)
 
 
-@pytest.mark.parametrize("size", [1e307, 1e-300])
+@pytest.mark.parametrize("size", [1e307, 1e-300, 1e-315])
 @pytest.mark.parametrize("eta", [500.0, 1.0, -1.0, -500.0])
 def test_sums_near_the_largest_and_the_smallest_float(size, eta):
-    query = np.array([0, 1], np.uint8)
-    wanted = expected(np.array([1.0, 2.0]), query, eta)
-    found = dpf.multiplicative_weights(np.array([1.0, 2.0]) * size, query, eta)
-    np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-300)
+    bits = BitQuery(np.array([0b10], np.uint8), 2)
+    wanted = expected(np.array([1.0, 2.0]), [0, 1], eta)
+    for query in (np.array([0, 1], np.uint8), np.array([0.0, 1.0]), bits, RangeQuery(1, 2)):
+        found = dpf.multiplicative_weights(np.array([1.0, 2.0]) * size, query, eta)
+        np.testing.assert_allclose(found, wanted, rtol=1e-7 if size < 1e-307 else 1e-13, atol=1e-300)
 
 
 @pytest.mark.parametrize("rows", [None, 3])

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6

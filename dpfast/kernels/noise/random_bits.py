@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6

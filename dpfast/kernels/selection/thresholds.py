@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6

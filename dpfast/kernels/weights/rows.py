@@ -21,7 +21,16 @@ from numba import types
 
 from dpfast.kernels.compilation import by_types, kernel
 from dpfast.kernels.intrinsics import add_in_any_order, bit_or, bits_of_f64, choose
-from dpfast.kernels.weights.cells import BLOCK, SIGN, inspect, multiply, scale
+from dpfast.kernels.weights.cells import (
+    BLOCK,
+    HIGHEST_SUM,
+    LOWEST_SUM,
+    SIGN,
+    divide,
+    inspect,
+    multiply,
+    scale,
+)
 
 __all__ = ["LEAST_SHARE", "multiply_rows", "weigh_rows"]
 
@@ -112,11 +121,11 @@ def _update_floats(weights, query, eta, total, inside):
 def _update_bytes(weights, query, eta, total, inside):
     growth = math.exp(eta)
     share = 1.0 + (growth - 1.0) * (inside / total)
+    low, high = 1.0 / total, growth / total
     if share >= LEAST_SHARE:
-        # In this order: growth / total may overflow.
-        _multiply_bytes(weights, query, 1.0 / share / total, growth / share / total)
+        _multiply_bytes(weights, query, low / share, high / share)
     else:
-        scale(weights, 1.0 / _multiply_row(weights, query, (1.0 / total, growth / total)))
+        scale(weights, 1.0 / _multiply_row(weights, query, (low, high)))
 
 
 @kernel
@@ -133,7 +142,11 @@ def multiply_rows(weights, query, eta, totals, insides):
     """
     for row in range(weights.shape[0]):
         its_query, its_eta = query[row % query.shape[0]], eta[row % eta.shape[0]]
-        _update(weights[row], its_query, its_eta, totals[row], insides[row])
+        total, inside = totals[row], insides[row]
+        if not LOWEST_SUM < total < HIGHEST_SUM:
+            divide(weights[row], total)
+            total, inside = 1.0, inside / total
+        _update(weights[row], its_query, its_eta, total, inside)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 2eada247ed5e0c93
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
