@@ -122,14 +122,14 @@ class Words:
     __slots__ = ("_encryptor", "_fresh", "_purpose")
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
-        self._purpose = purpose
+        self._purpose = int(purpose) << 96
         self._encryptor = Cipher(algorithms.AES(key), _BEGINNINGS[purpose]).encryptor()
         self._fresh = True
 
     def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
         if chunk or not self._fresh:
-            start = ((self._purpose << 96) + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
+            start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
             self._encryptor.reset_nonce(start)
         self._fresh = False
         target = buffer.view(np.uint8).data
