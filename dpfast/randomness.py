@@ -45,8 +45,7 @@ __all__ = [
 
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
-_PIECE = 1 << 20
-_ZEROS = memoryview(bytes(_PIECE))
+_ZEROS = memoryview(bytes(1 << 20))
 
 #: How many forks lie between the first process and this one.
 _forks = 0
@@ -134,11 +133,11 @@ class Words:
         self._fresh = False
         target = buffer.view(np.uint8).data
         size = len(target)
-        if size <= _PIECE:
+        if size <= len(_ZEROS):
             self._encryptor.update_into(_ZEROS[:size], target)
             return
-        for begin in range(0, size, _PIECE):
-            part = target[begin : begin + _PIECE]
+        for begin in range(0, size, len(_ZEROS)):
+            part = target[begin : begin + len(_ZEROS)]
             self._encryptor.update_into(_ZEROS[: len(part)], part)
 
 
