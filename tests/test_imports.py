@@ -41,6 +41,18 @@ def test_noise_on_an_array_imports_no_columns_of_other_kinds():
     assert not found & {"polars", "pyarrow", "pandas", "matplotlib", "scipy.linalg"}
 
 
+def test_a_plan_loads_no_compiled_function():
+    found = imported(
+        """
+        import dpfast as dpf, polars as pl
+        rows = pl.LazyFrame({"k": [1], "u": [2]})
+        limits = dict(max_groups=1, max_rows_per_group=1)
+        dpf.plan(rows, by="k", n=dpf.count(), privacy_unit="u", epsilon=1, delta=1e-7, **limits)
+        """
+    )
+    assert not found & {"numba.np.arraymath", "scipy.linalg"}
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_numba_asks_for_a_blas_when_it_matters(missing):
     """Inner products of floats within NumPy's functions come from a BLAS where there is one, as without dpfast."""

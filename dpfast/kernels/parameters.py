@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from numba.core import event
+from numba.core.registry import cpu_target
 
 __all__ = ["postpone_blas"]
 
@@ -71,7 +72,9 @@ def _postpone() -> None:
 
 def postpone_blas() -> None:
     """Have Numba ask for a BLAS when the answer matters; to be called once."""
+    # What takes the compiler's lock from here on is a function. A program that only plans has none.
+    assert cpu_target.target_context is not None
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -148,4 +148,4 @@ def fit_siblings(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -155,4 +155,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

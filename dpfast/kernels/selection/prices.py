@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 309e7a23e43a94e6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
