@@ -75,7 +75,11 @@ def durable_charges(size: int) -> Prepared:
 
 
 def single_charges(size: int) -> Prepared:
-    """So many charges, one after the other, and as many bare inserts of a row as long in write-ahead mode."""
+    """So many charges, one after the other, and as many bare inserts of a row as long in write-ahead mode.
+
+    A commit of the baseline waits for the disk once, one with a rollback journal four times: bare SQLite with the
+    journal of a ledger, and as many rows, takes 2.9 of the baseline's time.
+    """
     folder = tempfile.TemporaryDirectory()
     ledger = dpf.Ledger.open(Path(folder.name) / "ledger.db", epsilon=1.0)
     charge = Charge.of(1e-9, description="a count of rows")

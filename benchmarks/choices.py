@@ -246,7 +246,10 @@ def gap(columns: int) -> Callable[[int], Prepared]:
 
 
 def calls(candidates: int) -> Callable[[int], Prepared]:
-    """So many calls of the exponential mechanism, on one column of ``candidates`` scores each."""
+    """So many calls of the exponential mechanism, on one column of ``candidates`` scores each.
+
+    A key from the system and a cipher for it take 1.6 of NumPy's time for 5 candidates, before anything is drawn.
+    """
 
     def prepare(size: int) -> Prepared:
         generator = np.random.default_rng(_SEED)

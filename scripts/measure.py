@@ -140,20 +140,43 @@ def measure(name: str) -> dict[str, str]:
 
 
 def rows_of_processes() -> list[list[str]]:
-    def run(code: str, cache: str | None = None) -> tuple[float, str]:
-        environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        return _rows_of_processes(Path(folder))
+
+
+def _rows_of_processes(folder: Path) -> list[list[str]]:
+    import polars as pl
+
+    # Modules are compiled to bytecode once, as they are when a package is installed.
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    usual["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+
+    def command(*arguments: str, cache: str = "") -> tuple[float, str]:
+        environment = usual | ({"NUMBA_CACHE_DIR": str(folder / cache)} if cache else {})
         start = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment, cwd=ROOT
+            [sys.executable, *arguments], check=True, capture_output=True, text=True, env=environment, cwd=ROOT
         )
         return time.perf_counter() - start, done.stdout
 
-    nothing = statistics.median(run("pass")[0] for _ in range(5))
-    imported = statistics.median(run("import dpfast")[0] for _ in range(5)) - nothing
+    def run(code: str, cache: str = "") -> tuple[float, str]:
+        return command("-c", code, cache=cache)
+
+    def usual_seconds(*arguments: str, cache: str = "") -> float:
+        command(*arguments, cache=cache)
+        return statistics.median(command(*arguments, cache=cache)[0] for _ in range(5))
+
+    imported = usual_seconds("-c", "import dpfast") - usual_seconds("-c", "pass")
     first = "import numpy as np, dpfast as dpf; dpf.laplace(np.arange(1000), 2.0)"
-    with tempfile.TemporaryDirectory() as cache:
-        cold = run(first, cache)[0]
-        warm = statistics.median(run(first, cache)[0] for _ in range(5))
+    run(first, "kernels of a run that compiles bytecode too")
+    cold = run(first, "kernels")[0]
+    warm = usual_seconds("-c", first, cache="kernels")
+    rows = folder / "rows.parquet"
+    pl.DataFrame({"shop": range(1000), "person": range(1000)}).write_parquet(rows)
+    asked = ["--by", "shop", "--count", "--unit", "person", "--max-groups", "2", "--max-rows", "9"]
+    asked += ["--epsilon", "1", "--delta", "1e-7"]
+    helped = usual_seconds("-m", "dpfast", "--help")
+    explained = usual_seconds("-m", "dpfast", "explain", str(rows), *asked)
     call = (
         "import numpy as np, dpfast as dpf, time; x = np.arange(1000); dpf.laplace(x, 2.0); t = time.perf_counter()\n"
         "for _ in range(2000): dpf.laplace(x, 2.0)\n"
@@ -170,11 +193,13 @@ def rows_of_processes() -> list[list[str]]:
         "    print(n / (time.perf_counter() - t))"
     )
     in_memory, durable = map(float, run(charges)[1].split())
-    rows = [
+    table = [
         ["Single charges", f"{in_memory:,.0f} a second in memory", f"{durable:,.0f} a second durable (fsync each)", ""],
         ["`import dpfast`", _human(imported), "", ""],
         ["First noisy column, new process", _human(warm), f"with a cold kernel cache {_human(cold)}", ""],
         ["One call on 1,000 values", _human(single), "", ""],
+        ["`dpfast --help`", _human(helped), "", ""],
+        ["`dpfast explain FILE`", _human(explained), "", ""],
     ]
     for name, beside, goal in (
         ("Count into 10^6 integer keys", "the plain query's", 1.5),
@@ -184,12 +209,12 @@ def rows_of_processes() -> list[list[str]]:
     ):
         peaks = {side: float(run(PEAK.format(name=name, side=side))[1]) for side in ("ours", "baseline")}
         verdict = f"{peaks['ours'] / peaks['baseline']:.2f} of {beside} (goal {goal:g})"
-        rows.append([f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""])
+        table.append([f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""])
     if has_avx512():
-        rows = [[*row[:3], "", *row[3:]] for row in rows]
-    for row in rows:
+        table = [[*row[:3], "", *row[3:]] for row in table]
+    for row in table:
         print(" | ".join(row), file=sys.stderr, flush=True)
-    return rows
+    return table
 
 
 def main() -> None:

@@ -26,7 +26,8 @@ _EXACT_INTEGERS = 2.0**53
 
 def borrow_array(values: NDArray[Any], argument: str, give_back: GiveBack | None = None) -> Column:
     """Borrow a NumPy array of any shape; the result has that shape, unless ``give_back`` wraps it."""
-    if isinstance(values, np.ma.MaskedArray):
+    # In this order: NumPy imports masked arrays when it is asked for them.
+    if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         mend = f"write {argument}.filled(0), or pyarrow.array({argument}.data, mask={argument}.mask) for nulls"
         raise refuse_kind(argument, "a masked array", mend)
     dtype = NATIVE_DTYPES.get(values.dtype)

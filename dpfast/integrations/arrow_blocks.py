@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +20,8 @@ from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.gaussian import gaussian_noise
 from dpfast.mechanisms.noise.laplace import laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
-from dpfast.randomness import RandomSource, process_mark
+from dpfast.randomness import RandomSource
+from dpfast.turns import Turns
 
 __all__ = ["Blocks", "NoisyColumn", "PublicColumn", "short_name"]
 
@@ -196,22 +196,20 @@ class Blocks:
         self._threads = threads
         self._scratch: list[Buffers] = []
         self._failure: DpfastError | None = None
-        self._process = process_mark()
-        self._turn = threading.Lock()
+        self._turns = Turns(_FORKED)
 
     def __iter__(self) -> Blocks:
         return self
 
     def __next__(self) -> Any:
-        if process_mark() != self._process:
-            raise DpfastError(_FORKED)
-        with self._turn:
+        with self._turns.turn():
             if self._failure is not None:
                 # Afresh, so that tracebacks do not grow.
                 raise type(self._failure)(*self._failure.args)
             # Whatever ends this call early, an interrupt too, ends the stream.
             self._failure = DpfastError(_UNREADABLE)
             block = self._next_block()
+            self._turns.refuse_other_process()  # a reader may fork
             self._failure = None
             if block is None:
                 raise StopIteration

@@ -14,9 +14,13 @@ import numba
 from numba.core import event
 from numba.extending import overload
 
+from dpfast.kernels.starting import postpone_blas
+
 __all__ = ["by_types", "inlined", "kernel", "when_compiling"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+postpone_blas()
 
 
 def kernel(function: _Function) -> _Function:
@@ -68,4 +72,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

@@ -33,8 +33,6 @@ __all__ = [
 CELLS_PER_THREAD = 2**22
 #: After so many updates of a few cells the sum is taken afresh: it has lost 12 bits or so.
 _LONGEST_UNSUMMED = 4096
-#: Sums beyond these are divided out before the next update: times exp(500) either way they fit into a float64.
-_LOWEST_SUM, _HIGHEST_SUM = 1e-80, 1e80
 
 
 def checked_eta(eta: Eta, table: tuple[int, ...] | None, largest: float, argument: str = "eta") -> Any:
@@ -196,8 +194,8 @@ class Weights(LearntHistogram):
         etas = checked_eta(eta, query.table, LARGEST_ETA)
         following = None if then is None else linear_query(then, self.shape, "then")
         answer = None
-        if not _LOWEST_SUM < self._sum < _HIGHEST_SUM:
-            kernels.scale(self._kept, 1.0 / self._sum)
+        if not kernels.LOWEST_SUM < self._sum < kernels.HIGHEST_SUM:
+            kernels.divide(self._kept, self._sum)
             self._sum_afresh()
         if query.is_sparse:
             self._sum = query.multiply(self._kept, self._sum, etas, self._workers)

@@ -25,7 +25,18 @@ from dpfast.kernels.weights.cells import BLOCK, WORD
 from dpfast.threads import in_parts
 from dpfast.weights.declarations import CELLS, NO_NUMBERS, Cells
 
-__all__ = ["LARGEST_ETA", "BitQuery", "DenseQuery", "LevelQuery", "LinearQuery", "blocks_of", "sum_of", "total_of"]
+__all__ = [
+    "LARGEST_ETA",
+    "OTHER_INTEGERS",
+    "BitQuery",
+    "DenseQuery",
+    "LevelQuery",
+    "LinearQuery",
+    "blocks_of",
+    "refuse_coefficients",
+    "sum_of",
+    "total_of",
+]
 
 #: The largest eta either way: exp(500) leaves as much room again before a float64 overflows.
 LARGEST_ETA = 500.0
@@ -196,7 +207,12 @@ _NO_BYTES = Special(lambda: [*NO_NUMBERS, 5, True, [0, 1], [[0], [1, 2]], np.zer
 _NO_VALUES = Special(lambda: [*NO_NUMBERS, [True], [[0.5]], [], [0.5] * 257, [2.0], [-1.0], [math.nan]], optional=True)
 
 
-def _refuse_coefficients(given: str) -> ParameterError:
+#: What is said of integers.
+OTHER_INTEGERS = "an array of integers other than 0 and 1"
+
+
+def refuse_coefficients(given: str) -> ParameterError:
+    """Return the error for coefficients, which says what was given."""
     return ParameterError("query", Words(given), "made of coefficients from 0 to 1", "divide them by the largest")
 
 
@@ -226,10 +242,10 @@ class DenseQuery(_EveryCell):
             data = given if given.dtype in (np.float64, np.float32) else given.astype(np.float64)
             data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("=")).reshape(-1)
             if kernels.check_coefficients(data):
-                raise _refuse_coefficients("an array with one below 0, above 1 or NaN")
+                raise refuse_coefficients("an array with one below 0, above 1 or NaN")
         else:
             if given.dtype.kind != "b" and given.size and not (given.min() >= 0 and given.max() <= 1):
-                raise _refuse_coefficients("an array of integers other than 0 and 1")
+                raise refuse_coefficients(OTHER_INTEGERS)
             data = np.ascontiguousarray(given if given.dtype.itemsize == 1 else given.astype(np.uint8))
             data = data.reshape(-1).view(np.uint8)
         self._set(_values=1.0 if given.dtype.kind == "f" else None, _data=data, _shape=given.shape)

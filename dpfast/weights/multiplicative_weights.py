@@ -17,12 +17,18 @@ from dpfast.kernels.weights import rows as kernels_of_rows
 from dpfast.weights.declarations import Eta
 from dpfast.weights.given_queries import GivenQuery, linear_query
 from dpfast.weights.histogram_weights import checked_eta, inspected_sum, refuse_weights
-from dpfast.weights.linear_queries import LARGEST_ETA, BitQuery, DenseQuery, LinearQuery, blocks_of, total_of
+from dpfast.weights.linear_queries import (
+    LARGEST_ETA,
+    OTHER_INTEGERS,
+    BitQuery,
+    DenseQuery,
+    LinearQuery,
+    blocks_of,
+    refuse_coefficients,
+    total_of,
+)
 
 __all__ = ["multiplicative_weights"]
-
-#: Where the new sum is a smaller share of the old one, the difference it is computed from has lost too many bits.
-_LEAST_SHARE = 1.0 / 16.0
 
 
 def _no_weights() -> Iterator[object]:
@@ -67,7 +73,8 @@ def multiplicative_weights(
 
     Notes
     -----
-    Coefficients of 0 and 1 are read once for the sums within and without, which give the factors of one further pass.
+    Where coefficients are 0 and 1 the weights are read once, for their sum and that within the query, which give the
+    factors of one further pass. What is left adds up to 1 but for 1e-15 or so, and 3e-12 at worst for a million cells.
     The last figure of a float64 may differ from one machine to another: vectors of another width add in another order.
     Of many updates one after the other `dpfast.weights.histogram_weights.Weights` makes fewer passes, and
     `dpfast.weights.log_weights.LogWeights` takes any eta.
@@ -92,16 +99,17 @@ from 0; stop is the first one after the range
 
     """
     rows = _checked_rows(weights)
-    asked, coefficients = _checked_query(query, rows.shape, weights.shape)
+    asked, coefficients, is_checked = _checked_query(query, rows.shape, weights.shape)
     if coefficients is None:
         _update_one(rows.reshape(-1), asked, checked_eta(eta, asked.table, LARGEST_ETA))
         return weights
     etas = checked_eta(eta, (rows.shape[0],) if as_array(eta, "eta").ndim else None, LARGEST_ETA)
-    outside, inside, totals = np.empty((3, rows.shape[0]))
-    signed = kernels_of_rows.weigh_rows(rows, coefficients, outside, inside)
-    sums = outside + inside
-    refuse_weights(rows, signed, float(sums[0]) if sums.size == 1 else sums, "weights")
-    kernels_of_rows.multiply_rows(rows, coefficients, np.atleast_1d(etas), outside, inside, totals)
+    totals, insides = np.empty((2, rows.shape[0]))
+    signed, other = kernels_of_rows.weigh_rows(rows, coefficients, totals, insides)
+    if other and not is_checked:
+        raise refuse_coefficients(OTHER_INTEGERS)
+    refuse_weights(rows, signed, float(totals[0]) if totals.size == 1 else totals, "weights")
+    kernels_of_rows.multiply_rows(rows, coefficients, np.atleast_1d(etas), totals, insides)
     return weights
 
 
@@ -121,38 +129,47 @@ def _checked_rows(weights: object) -> NDArray[np.float64]:
 
 def _checked_query(
     query: Any, rows: tuple[int, ...], shape: tuple[int, ...]
-) -> tuple[LinearQuery, NDArray[np.number[Any]] | None]:
-    """Return the query, and its coefficients in two dimensions if they are numbers for rows."""
+) -> tuple[LinearQuery, NDArray[np.number[Any]] | None, bool]:
+    """Return the query, its coefficients in two dimensions if they are numbers for rows, and whether they are checked.
+
+    The kernel looks at bytes while it reads them.
+    """
     if not isinstance(query, (LinearQuery, tuple)):
         array = as_array(query, "query")
         if array.shape not in {rows[1:], shape}:
             raise ParameterError(
                 "query", Words(f"of shape {array.shape}"), f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])
             )
-        query = DenseQuery(array)
-        return query, query.coefficients(array.shape).reshape(-1, rows[1])
+        is_checked = array.dtype != np.uint8
+        query = DenseQuery(array if is_checked else np.ascontiguousarray(array).view(np.bool_))
+        return query, query.coefficients(array.shape).reshape(-1, rows[1]), is_checked
     asked = linear_query(query, getattr(query, "shape", rows[1:]))
     own = getattr(asked, "shape", rows[1:])
     if math.prod(own) != rows[1]:
         raise ParameterError("query", Words(f"one over shape {own}"), f"one over {rows[1]} cells")
     if rows[0] == 1:
-        return asked, None
+        return asked, None, True
     if asked.table is not None:
         raise ParameterError("query", Words("a table of queries"), "one query, where the weights have several rows")
-    return asked, asked.coefficients(own).reshape(1, -1)
+    return asked, asked.coefficients(own).reshape(1, -1), True
 
 
 def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> None:
     """Update one histogram with a query that is no array of bytes or floats."""
+    inside = None
     if isinstance(query, BitQuery):
         sums, dots = np.empty((2, blocks_of(weights.size)))
         signed = kernels.inspect_and_dot(weights, query.words, None, sums, dots)
         total, inside = total_of(sums), total_of(dots)
         refuse_weights(weights, signed, total, "weights")
-        new = (total - inside) + inside * math.exp(eta)
-        if new >= _LEAST_SHARE * total:
-            query.multiply(weights, new, eta)
-            return
     else:
         total = inspected_sum(weights, "weights")
+    if not kernels.LOWEST_SUM < total < kernels.HIGHEST_SUM:
+        kernels.divide(weights, total)
+        total, inside = 1.0, None if inside is None else inside / total
+    if inside is not None:
+        new = (total - inside) + inside * math.exp(eta)
+        if new >= kernels_of_rows.LEAST_SHARE * total:
+            query.multiply(weights, new, eta)
+            return
     kernels.scale(weights, 1.0 / query.multiply(weights, total, eta))

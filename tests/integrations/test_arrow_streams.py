@@ -320,6 +320,42 @@ def test_a_forked_process_cannot_go_on_with_a_stream(monkeypatch, same_pid):
     assert noisy.read_all().num_rows == ROWS - 1000
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_within_a_call_leaves_the_stream_to_the_parent(tmp_path):
+    children = []
+
+    def forking():
+        yield pa.record_batch({"n": np.arange(10)})
+        children.append(os.fork())
+        yield pa.record_batch({"n": np.arange(10)})
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), forking())
+    noisy = dpa.noisy_stream(reader, {"n": dpa.laplace(1.0)}, block_rows=20)
+    drawn, said = None, b""
+    try:
+        drawn = noisy.read_next_batch()
+    except DpfastError as error:
+        said = str(error).encode()
+    finally:
+        if children == [0]:
+            (tmp_path / "said").write_bytes(said)
+            os._exit(0)
+    assert len(drawn) == 20
+    assert os.waitpid(children[0], 0)[1] == 0
+    assert (tmp_path / "said").read_bytes().startswith(b"a stream belongs to the process that made it")
+
+
+def test_a_reader_that_reads_the_stream_itself_is_refused():
+    def circular():
+        yield noisy.read_next_batch()
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), circular())
+    noisy = dpa.noisy_stream(reader, {"n": dpa.laplace(1.0)})
+    for _ in range(2):
+        with pytest.raises(DpfastError, match="a call was made within another one"):
+            noisy.read_next_batch()
+
+
 MEMORY = """
     import sys
     import numpy as np, pyarrow as pa

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
+from dpfast.kernels.weights.cells import BLOCK
 from dpfast.weights.linear_queries import BitQuery, LevelQuery
 from dpfast.weights.query_tables import Marginal
 from dpfast.weights.slab_queries import MarginalCell, RangeQuery
@@ -35,6 +39,33 @@ def test_arrays(cells, rows, seed):
                 wanted = expected(weights, query, eta)
                 assert dpf.multiplicative_weights(weights, query, eta) is weights
                 np.testing.assert_allclose(weights, wanted, rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("eta", [1e-3, -0.5, 0.7, -40.0, 500.0, -500.0])
+@pytest.mark.parametrize("share", [0.0, 1e-9, 0.5, 1.0 - 1e-9, 1.0])
+def test_what_is_left_adds_up_to_one(eta, share, seed):
+    """By the bound of the kernels' docstring, whether the new sum is known beforehand or added up again."""
+    cells = 10_000
+    query = np.arange(cells) < cells // 2
+    weights = np.random.default_rng(seed).random(cells)
+    weights[query] *= share / weights[query].sum()
+    weights[~query] *= (1.0 - share) / weights[~query].sum()
+    wanted = expected(weights, query, eta)
+    for form in (query, query.astype(np.uint8), pl.Series(query).cast(pl.UInt8)):
+        updated = dpf.multiplicative_weights(weights.copy(), form, eta)
+        blocks = -(-cells // BLOCK)
+        assert abs(math.fsum(updated) - 1.0) <= 6 * (BLOCK + blocks + 8) * 2**-53
+        np.testing.assert_allclose(updated, wanted, rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("size", [1e307, 1e-300, 1e-315])
+@pytest.mark.parametrize("eta", [500.0, 1.0, -1.0, -500.0])
+def test_sums_near_the_largest_and_the_smallest_float(size, eta):
+    bits = BitQuery(np.array([0b10], np.uint8), 2)
+    wanted = expected(np.array([1.0, 2.0]), [0, 1], eta)
+    for query in (np.array([0, 1], np.uint8), np.array([0.0, 1.0]), bits, RangeQuery(1, 2)):
+        found = dpf.multiplicative_weights(np.array([1.0, 2.0]) * size, query, eta)
+        np.testing.assert_allclose(found, wanted, rtol=1e-7 if size < 1e-307 else 1e-13, atol=1e-300)
 
 
 @pytest.mark.parametrize("rows", [None, 3])
@@ -106,6 +137,10 @@ def read_only():
         (np.ones(3), GOOD[:2], 1.0, "query", "shape"),
         (np.ones(3), [0, 1, 2], 1.0, "query", "0 to 1"),
         (np.ones(3), np.array([0, 255, 1], np.uint8), 1.0, "query", "0 to 1"),
+        (np.ones((2, 3)), np.array([[0, 1, 1], [1, 2, 0]], np.uint8), 1.0, "query", "0 to 1"),
+        (np.ones(3), pl.Series([0, 1, 2], dtype=pl.UInt8), 1.0, "query", "0 to 1"),
+        (np.ones(5000), np.arange(5000) // 4999 * 128, 1.0, "query", "0 to 1"),
+        (np.ones(5000), (np.arange(5000) // 4999 * 128).astype(np.uint8), 1.0, "query", "0 to 1"),
         (np.ones(3), [0.0, 1.5, 1.0], 1.0, "query", "0 to 1"),
         (np.ones(3), [0.0, np.nan, 1.0], 1.0, "query", "NaN"),
         (np.ones(3), ["a", "b", "c"], 1.0, "query", "of type"),

@@ -85,7 +85,8 @@ def select_chunk(
         The chunk's first candidate, counted over all rows; where each row begins, counted so too, and where the
         last one ends (int64); the row of the first candidate.
     keys, halves, slopes, places, highs
-        Scratch memory: BLOCK int64 and twice BLOCK float64, one int64 and one float64 for each candidate of the chunk.
+        Scratch memory: int64 and twice float64 for BLOCK candidates, or for all of the chunk if these are fewer; one
+        int64 and one float64 for each candidate of the chunk.
     winners
         The winner of each row (int64), counted over all rows, set for every row that lies in the chunk and is decided.
     open_index, open_word
@@ -165,4 +166,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

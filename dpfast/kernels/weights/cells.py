@@ -36,10 +36,13 @@ from dpfast.kernels.weights.exponential_weights import exp_f64
 
 __all__ = [
     "BLOCK",
+    "HIGHEST_SUM",
+    "LOWEST_SUM",
     "SIGN",
     "SMALL",
     "WORD",
     "check_coefficients",
+    "divide",
     "dot_blocks",
     "inspect_and_dot",
     "inspect_blocks",
@@ -56,6 +59,8 @@ WORD = 64
 
 SMALL = 2.0**-6
 """Rates up to this take a short series for the exponential."""
+LOWEST_SUM, HIGHEST_SUM = 1e-80, 1e80
+"""Sums beyond these are divided out before an update: times exp(500) either way they fit into a float64."""
 SIGN = np.uint64(2**63)
 """The bit of a float64 that is set where it is negative."""
 
@@ -252,6 +257,13 @@ def scale(weights, factor):
 
 
 @kernel
+def divide(weights, total):
+    """Divide every weight by their sum, of which the reciprocal may be no float."""
+    for i in range(weights.size):
+        weights[i] /= total
+
+
+@kernel
 def inspect(weights):
     """Return the sum of a block's weights, and the bits of all of them, joined: the top one is set by a minus sign."""
     total, bits = 0.0, _ZERO
@@ -294,4 +306,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79

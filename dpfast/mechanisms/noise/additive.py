@@ -150,7 +150,7 @@ def add_noise(
     def work(numbers: Iterator[int]) -> None:
         words = noise.keystream.words(Purpose.NOISE)
         scratch = Buffers(min(length, BLOCK_ROWS)) if kept is None else _taken(kept)
-        joined = partial(scratch, f"joined {column.dtype}", column.dtype.type)
+        joined = partial(scratch, f"joined {column.dtype.char}", column.dtype.type)
         for chunk in numbers:
             start = chunk * BLOCK_ROWS
             stop = min(start + BLOCK_ROWS, length)

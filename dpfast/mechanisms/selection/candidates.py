@@ -189,7 +189,10 @@ def borrow_candidates(scores: Any, offsets: Any = None, groups: Any = None) -> C
                 raise ParameterError(argument, value, "None for a column of lists", "leave it out")
         return _of_lists(scores, lists)
     column = borrow_saturating(scores, "scores")
-    shape = np.shape(scores) if isinstance(scores, (np.ndarray, list, tuple)) else (column.length,)
+    if isinstance(scores, np.ndarray):
+        shape = scores.shape
+    else:
+        shape = np.shape(scores) if isinstance(scores, (list, tuple)) else (column.length,)
     if isinstance(scores, (int, float, np.generic)) or len(shape) not in (1, 2):
         given = f"an array of {len(shape)} dimensions" if isinstance(scores, np.ndarray) else f"a {_kind(scores)}"
         message = f"scores must be a column, or an array of 2 dimensions with one selection a row, but was {given}"
