@@ -165,6 +165,11 @@ class Block:
         self._columns[column].read_values(self.start, self.stop, self._floats)
         return self._floats[: self.rows]
 
+    def view_floats(self, column: str) -> np.ndarray:
+        """Return the same, not to be written to: the column's own memory where it is of float64."""
+        found = self._columns[column].stretch(self.start, self.stop, np.float64)
+        return self.floats(column) if found is None else found
+
     def views(self, column: str, long: pl.DataType) -> np.ndarray:
         """Return a String column as two uint64 a row, equal just when the strings are.
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit, survey_by_unit
+from dpfast.aggregation.by_unit import aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.filtering import native_filter
@@ -34,6 +34,8 @@ from dpfast.aggregation.rereading import kept_for_more
 from dpfast.aggregation.scatter import Scatter, feed, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
+from dpfast.aggregation.surveying import place_by_unit, place_rows, survey_by_unit
+from dpfast.aggregation.unit_rows import UnitRows
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.queries import Measure
 
@@ -123,6 +125,8 @@ class Aggregation(Private):
         Whether to tell how much units lose where they are bounded.
     surveys_units
         Whether to tell how many groups units have, and how many rows there, in place of all measures.
+    surveys_values
+        Whether to tell, of measures of points, where one row of each unit lies, in place of all else.
 
     """
 
@@ -136,6 +140,7 @@ class Aggregation(Private):
     lists_groups: bool = False
     tells_losses: bool = False
     surveys_units: bool = False
+    surveys_values: bool = False
 
     @property
     def groups(self) -> int | None:
@@ -225,6 +230,17 @@ class Aggregation(Private):
             return replace(self, source=source)._run(words)
 
     @property
+    def about(self) -> tuple[object, ...]:
+        """Which rows and groups are meant: the same of aggregations whose rows have the same groups."""
+        return self.grouping.by, id(self.grouping.keys), self.grouping.where, self.grouping.privacy_unit
+
+    @property
+    def sorts(self) -> object:
+        """What it is about, if it asks for rows unit by unit and for which rows they are."""
+        marks = any(contribution.way != "rows" for contribution in self.contributions)
+        return self.about if marks and self.unit is not None else None
+
+    @property
     def names(self) -> set[str]:
         """The names of the columns that are read, but for those that only decide which rows count."""
         named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
@@ -252,6 +268,8 @@ class Aggregation(Private):
         if self.surveys_units:
             public, coder = self._numbered_keys()
             return Aggregates(public.given, None, [], survey=survey_by_unit(self._unit_rows(public, coder)))
+        if self.surveys_values:
+            return self._place(words)
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
@@ -263,6 +281,13 @@ class Aggregation(Private):
                 *measures, rows = self._scatter(found, coder, [*self.contributions, ROWS])
                 return Aggregates(found.given, rows, measures)
         return self._run_natively()
+
+    def _place(self, words: Words) -> Aggregates:
+        """Return where values lie, of rows with a public key."""
+        assert self.public is not None
+        rows = self._unit_rows(self.public, self.coder)
+        found = place_rows(rows, keyed=bool(self.columns)) if self.unit is None else place_by_unit(rows, words)
+        return Aggregates(self.public.given, None, list(found))
 
     def _find_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
         """Return the keys found in the data as if they were public, and their coder."""
@@ -300,7 +325,9 @@ class Aggregation(Private):
     def _numbered_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
         """Return the keys that rows may have, public or found, and their coder."""
         public, coder = self.public, self.coder
-        if public is None:
+        if public is None and self.source.remembered is not None:
+            public, coder = self.source.remembered.find(("keys", self.about), self._find_keys)
+        elif public is None:
             public, coder = self._find_keys()
         if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
@@ -331,7 +358,6 @@ class Aggregation(Private):
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
         """Return the rows to be bounded, and how their groups are found."""
-        assert self.unit is not None
         exprs = public.native_exprs if coder is None else public.coded_exprs
         names = [f"key{i}" for i in range(len(exprs))]
 
@@ -345,7 +371,7 @@ class Aggregation(Private):
 
         return UnitRows(
             self.source,
-            [*exprs, self.unit],
+            [*exprs, *([] if self.unit is None else [self.unit])],
             find_groups,
             public.given.height,
             self.contributions,
@@ -353,6 +379,7 @@ class Aggregation(Private):
             self.grouping.max_rows_per_group or 1,
             self.lists_groups,
             self.tells_losses,
+            self.about,
         )
 
 

@@ -16,7 +16,7 @@ from dpfast.aggregation.blocks import Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.private import Private
-from dpfast.aggregation.units import UnitOrder
+from dpfast.aggregation.unit_orders import UnitOrder
 from dpfast.kernels.grouping.unit_figures import MISSING, add_rows_of_one, add_unit, add_units
 from dpfast.threads import in_stretches, thread_count
 

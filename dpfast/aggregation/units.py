@@ -19,39 +19,19 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.losses import Losses, losses_of
-from dpfast.aggregation.private import Private
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.aggregation.unit_orders import UnitOrder, order_by_unit
 from dpfast.columns.comparable import comparable, is_wide
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
+from dpfast.kernels.grouping.bounding import bound_units
 from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
 
-__all__ = ["BoundedRows", "UnitNumbers", "UnitOrder", "bound_contributions", "express_unit"]
+__all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
 
 _WORDS = 1 << 16
 _SPREAD = 4
 _MOST_UNITS = 2**31 - 1
-
-
-@dataclass(frozen=True, repr=False)
-class UnitOrder(Private):
-    """Rows that have a unit and a group, unit by unit: exact and private.
-
-    Attributes
-    ----------
-    starts : int64, one more than units
-        Where the rows of each begin.
-    groups : int32
-        Their groups.
-    rows
-        Which rows they are.
-
-    """
-
-    starts: np.ndarray
-    groups: np.ndarray
-    rows: np.ndarray
 
 
 @dataclass
@@ -239,6 +219,7 @@ def bound_contributions(
     list_groups: bool = False,
     tell_losses: bool = False,
     tell_order: bool = False,
+    order: UnitOrder | None = None,
 ) -> BoundedRows:
     """Bound what each unit contributes; see the module's docstring for the guarantee.
 
@@ -268,27 +249,22 @@ def bound_contributions(
         Whether what each unit has and keeps is wanted.
     tell_order
         Whether all rows unit by unit are wanted.
+    order
+        The rows unit by unit where they were sorted before, and which rows they are if ``mark_rows`` or
+        ``tell_order``: it may be overwritten.
 
     """
-    starts = np.zeros(number + 1, np.int64)
-    count_unit_rows(units, groups, starts)
-    longest = int(starts.max())
-    np.cumsum(starts, out=starts)
-    kept = int(starts[-1])
-    sorted_groups = np.empty(kept, np.int32)
-    order = None
+    if order is None:
+        order = order_by_unit(units, number, groups, rows=mark_rows or tell_order)
+    starts, sorted_groups, longest = order.starts, order.groups, order.longest
     sorted_rows: np.ndarray = np.empty(0, np.int32)
-    if mark_rows or tell_order:
-        all_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
-        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, all_rows)
-        if tell_order:
-            # Groups that are listed overwrite these.
-            order = UnitOrder(starts, sorted_groups.copy() if list_groups else sorted_groups, all_rows)
-        if mark_rows:
-            sorted_rows = all_rows
-            groups[units < 0] = -1
-    else:
-        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, None)
+    if mark_rows:
+        assert order.rows is not None
+        sorted_rows = order.rows
+        groups[units < 0] = -1
+    if tell_order and list_groups:
+        # Groups that are listed overwrite these.
+        sorted_groups = sorted_groups.copy()
 
     room = max(1, min(longest, keys))
     last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
@@ -326,7 +302,7 @@ def bound_contributions(
         losses = losses_of(np.diff(starts), kept_rows, all_groups, max_groups)
     if list_groups:
         holdings = Holdings(held, sorted_groups[: held[-1] if number else 0].copy())
-    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses, order)
+    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses, order if tell_order else None)
 
 
 def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:

@@ -87,6 +87,22 @@ class ValueAxis:
             found.append(min(max(number, grid.lower), grid.upper + 1) - grid.lower + 1)
         return np.array(found, np.int64)
 
+    def first_floats(self, edges: Sequence[Fraction]) -> NDArray[np.float64]:
+        """Return the first float from each edge on, as float64."""
+        found = []
+        for edge in edges:
+            near = float(edge)
+            over, under = near.as_integer_ratio()
+            # As fractions they would be reduced first, which takes far longer.
+            is_below = over * edge.denominator < edge.numerator * under
+            found.append(math.nextafter(near, math.inf) if is_below else near)
+        return np.array(found, np.float64)
+
+    def first_wholes(self, edges: Sequence[Fraction]) -> NDArray[np.int64]:
+        """Return the first whole number from each edge on, of those on the axis and the next one."""
+        least, most = self.grid.lower, self.grid.upper + 1
+        return np.array([min(max(math.ceil(edge), least), most) for edge in edges], np.int64)
+
     def bounds(self, low: Fraction, high: Fraction) -> ReadBounds:
         """Return two places as bounds of the column's own type, the lower one first and apart.
 

@@ -93,7 +93,8 @@ class StagedBlueprint(Blueprint):
     def carry_out(self, entry: int, words: Words, stage: Callable[[str], None]) -> Release:
         """Survey, choose, draft, and carry out what is drafted."""
         request, notes, values = self.request, list[str](), dict[str, Any]()
-        with readable_again(self.source, self._names()) as source:
+        assert isinstance(self.plan.aggregation, Aggregation)
+        with readable_again(self.source, self._names(), self.plan.aggregation.sorts) as source:
             for choice, part in zip(self.choices, self._parts(), strict=True):
                 stage(f"surveying units for {choice.about}")
                 exact = choice.prepare(source, request).run(words)

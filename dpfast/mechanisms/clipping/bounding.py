@@ -89,14 +89,16 @@ def bounds_around(span: Span, stakes: Stakes) -> tuple[Fraction, Fraction]:
 
     """
     around = _Places(span)
-    places, power = around.places, stakes.power
-    lower, upper = np.meshgrid(places, places, indexing="ij")
-    half = (upper - lower) / 2
-    lost = np.hypot(around.lost_below(power)[:, None], around.lost_above(power)[None, :])
-    errors = np.hypot(_cost(lost, stakes), _noise(half, stakes))
+    power = stakes.power
+    # As parts of the farthest distance, whose powers and their squares are floats.
+    whole = float(around.places[-1])
+    places, scale = around.places / whole, whole**power
+    below, above = (_cost(lost / scale, stakes) ** 2 for lost in (around.lost_below(power), around.lost_above(power)))
+    half = (places[None, :] - places[:, None]) / 2
+    errors = below[:, None] + above[None, :] + _noise(half, stakes) ** 2
     errors[half <= 0] = math.inf
     low, high = np.unravel_index(int(np.argmin(errors)), errors.shape)
-    return span.centre + Fraction(float(places[low])), span.centre + Fraction(float(places[high]))
+    return span.centre + Fraction(float(around.places[low])), span.centre + Fraction(float(around.places[high]))
 
 
 def bounds_from_zero(span: Span, stakes: Stakes) -> tuple[Fraction, Fraction]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -116,10 +116,11 @@ def _beyond(edges: NDArray[np.float64], counts: NDArray[np.int64], noise: Intege
     return Survey(edges, counts.astype(np.float64), noise.deviation, noise.mechanism == "laplace", expected)
 
 
-def _signed(doublings: tuple[int, int]) -> list[Fraction]:
+@cache
+def _signed(doublings: tuple[int, int]) -> tuple[Fraction, ...]:
     """Return powers of two of both signs, and 0."""
     powers = [Fraction(2) ** exponent for exponent in range(doublings[0], doublings[1] + 1)]
-    return [*(-power for power in reversed(powers)), Fraction(0), *powers]
+    return (*(-power for power in reversed(powers)), Fraction(0), *powers)
 
 
 def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
@@ -134,7 +135,8 @@ def _farther(edges: Sequence[Fraction], counts: NDArray[np.int64]) -> NDArray[np
     A cell that noise alone fills makes the grid of the last histogram as much too coarse. So the probability of that
     is divided by as much, and what it costs is the same of every cell.
     """
-    sizes = np.array([math.log2(max(abs(one), abs(other))) for one, other in pairwise(edges)])
+    places = np.abs(np.array([float(edge) for edge in edges]))
+    sizes = np.log2(np.maximum(places[1:], places[:-1]))
     farther = np.clip(sizes - sizes[np.argmax(counts)], _NEAR, _FARTHEST) - _NEAR
     return np.asarray(farther * math.log(2.0))
 
