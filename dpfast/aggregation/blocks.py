@@ -137,7 +137,7 @@ class Block:
         self._ones = np.ones(room, np.uint8)
         self._numbers = np.empty(room, np.int64)
         self._filled = np.empty(room, np.int64)
-        self._flags = np.empty(room, np.uint8)
+        self._flags, self._marks = np.empty(room, np.uint8), np.empty(room, np.uint8)
         self._codes = np.empty((2, room), np.uint64)
         self._slots = np.empty(room, np.uint64)
 
@@ -207,6 +207,16 @@ class Block:
     def flags(self) -> np.ndarray:
         """Scratch for marks on the rows (uint8)."""
         return self._flags[: self.rows]
+
+    @property
+    def marks(self) -> np.ndarray:
+        """Scratch for which rows count (uint8)."""
+        return self._marks[: self.rows]
+
+    @property
+    def ones(self) -> np.ndarray:
+        """A mark for every row (uint8), not to be written to."""
+        return self._ones[: self.rows]
 
     @property
     def codes(self) -> np.ndarray:

@@ -12,7 +12,16 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
+from dpfast.kernels.grouping.counting import (
+    UNKNOWN,
+    add_key_codes,
+    count_codes_at_once,
+    count_slots,
+    drop_slots,
+    find_bins,
+    is_counting,
+    look_up_slots,
+)
 from dpfast.kernels.grouping.factorizing import EMPTY, find_codes, insert_codes
 
 __all__ = ["CodedKeys", "KeyCoder", "code_bins", "duplicate_keys"]
@@ -56,7 +65,7 @@ class CodedKeys:
             return block.numbers, block.flags
         if self.strings is not None:
             return self.strings.find(block, name), block.validity(name)
-        return block.integers(name), block.validity(name)
+        return block.view_integers(name), block.validity(name)
 
 
 class KeyCoder:
@@ -114,10 +123,10 @@ class KeyCoder:
         else:
             self.slots = cells
             self._key_slots = codes.view(np.int64)
-            distinct = _all_distinct(codes, cells)
+            distinct = is_counting(codes) or _all_distinct(codes, cells)
         if not distinct:
             raise duplicate_keys()
-        self._dense = self.slots == keys and np.array_equal(self._key_slots, np.arange(keys))
+        self._dense = self.slots == keys and is_counting(self._key_slots.view(np.uint64))
 
     @staticmethod
     def fits(columns: Sequence[CodedKeys]) -> bool:
@@ -131,6 +140,21 @@ class KeyCoder:
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block (uint64, good until the block moves on)."""
         return self.read_slots(block, [f"key{i}" for i in range(len(self._columns))])
+
+    def count_rows(self, block: Block, table: np.ndarray, seen: np.ndarray | None = None) -> None:
+        """Add 1 to the slot of each row of a block in a table of `slots` + 1 entries, of rows that are ``seen``."""
+        if not self._columns:
+            table[0] += block.rows if seen is None else np.count_nonzero(seen)
+            return
+        if self._table is None and len(self._columns) == 1:
+            values, valid = self._columns[0].read(block, "key0")
+            lowest, size, _, null_slot = self._radices[0]
+            count_codes_at_once(values, valid, block.ones if seen is None else seen, lowest, size, null_slot, table)
+            return
+        slots = self.slots_of(block)
+        if seen is not None:
+            drop_slots(seen, slots)
+        count_slots(slots, table)
 
     def read_slots(self, block: Block, names: Sequence[str]) -> np.ndarray:
         """Return the slot of each row by columns of these names (uint64, good until slots are read again)."""

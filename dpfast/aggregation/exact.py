@@ -27,11 +27,12 @@ from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, column_of, label_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
+from dpfast.aggregation.passing import Passing, PassingSlots
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Engine, is_engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
 from dpfast.aggregation.rereading import kept_for_more
-from dpfast.aggregation.scatter import Scatter, feed, value_exprs
+from dpfast.aggregation.scatter import Scatter, feed, pick, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
 from dpfast.aggregation.surveying import place_by_unit, place_rows, survey_by_unit
@@ -286,7 +287,8 @@ class Aggregation(Private):
         """Return where values lie, of rows with a public key."""
         assert self.public is not None
         rows = self._unit_rows(self.public, self.coder)
-        found = place_rows(rows, keyed=bool(self.columns)) if self.unit is None else place_by_unit(rows, words)
+        keyed = bool(self.columns) or self.grouping.where is not None
+        found = place_rows(rows, keyed=keyed) if self.unit is None else place_by_unit(rows, words)
         return Aggregates(self.public.given, None, list(found))
 
     def _find_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
@@ -297,13 +299,28 @@ class Aggregation(Private):
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
         exprs = [*keys.coded_exprs, *value_exprs(contributions)]
+        passing = self._passing(exprs)
+        if passing is not None:
+            assert isinstance(self.source.unfiltered, pl.DataFrame)
+            columns = pick(self.source.unfiltered, exprs).get_columns() if exprs else []
+            finder = PassingSlots(coder, passing)
+            scatter = Scatter(coder.slots, finder.slots_of, contributions, count_rows=finder.count_rows)
+            scatter.add(pl.DataFrame([*columns, *passing.columns(self.source.unfiltered)]))
+            return [coder.gather(table) for table in scatter.tables()]
         if not exprs and self.source.unfiltered is not None and self.source.blocks is None:
             # Rows that pass are only counted: the engine needs no column of them.
             rows = self.source.frame.lazy().select(pl.len()).collect(engine="streaming").item()
             return [np.full(1, rows, np.int64) for _ in contributions]
-        scatter = Scatter(coder.slots, coder.slots_of, contributions)
+        scatter = Scatter(coder.slots, coder.slots_of, contributions, count_rows=coder.count_rows)
         check_rows(self.source, feed(self.source, exprs, scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
+
+    def _passing(self, exprs: Sequence[pl.Expr]) -> Passing | None:
+        """Return how it is found which rows pass, where all stand in memory; None for all, and for copies of some."""
+        unfiltered, where = self.source.unfiltered, self.grouping.where
+        if where is None or not isinstance(unfiltered, pl.DataFrame) or self.source.blocks is not None:
+            return None
+        return Passing.of(where, unfiltered.schema) if not exprs or stands(exprs) else None
 
     def _run_natively(self) -> Aggregates:
         """Let Polars group."""
@@ -357,9 +374,17 @@ class Aggregation(Private):
         return Aggregates(self.public.given, None, [], by_unit=sums)
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
-        """Return the rows to be bounded, and how their groups are found."""
+        """Return the rows to be bounded or surveyed, and how their groups are found."""
         exprs = public.native_exprs if coder is None else public.coded_exprs
         names = [f"key{i}" for i in range(len(exprs))]
+        columns, source = [*exprs, *([] if self.unit is None else [self.unit])], self.source
+        passing = self._passing([*columns, *value_exprs(self.contributions)])
+        if passing is not None and passing.ranges is not None:
+            assert isinstance(self.source.unfiltered, pl.DataFrame)
+            columns = [*columns, *passing.exprs]
+            source = replace(self.source, frame=self.source.unfiltered, unfiltered=None)
+        else:
+            passing = None
 
         def find_groups(batch: pl.DataFrame, out: np.ndarray) -> None:
             if not names:
@@ -368,10 +393,12 @@ class Aggregation(Private):
                 match_rows(batch.select(names), public, out)
             else:
                 coder.rows_of(batch.select(names), out)
+            if passing is not None:
+                passing.drop(batch, out)
 
         return UnitRows(
-            self.source,
-            [*exprs, *([] if self.unit is None else [self.unit])],
+            source,
+            columns,
             find_groups,
             public.given.height,
             self.contributions,

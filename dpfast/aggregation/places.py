@@ -101,12 +101,12 @@ class Places(Private):
         seen = None if self._seen is None else self._seen[block.start : block.stop]
         if self.kind == "points":
             seen = (values != 0).view(np.uint8) if seen is None else seen & (values != 0)
-        if seen is None:
-            return valid
-        return np.bitwise_and(valid, seen, out=block.flags)
+        return valid if seen is None else np.bitwise_and(valid, seen, out=block.flags)
 
 
-def _tables(edges: NDArray[Any], centre: Any) -> tuple[NDArray[Any], ...]:
+def _tables(
+    edges: NDArray[Any], centre: Any
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int16]]:
     """Return the tables of `count_between`."""
     assert edges.size < 2**14
     places = np.empty(edges.size, np.uint64)
@@ -139,5 +139,8 @@ def _tables(edges: NDArray[Any], centre: Any) -> tuple[NDArray[Any], ...]:
         firsts.append(taken)
         cells.append(table)
         taken += table.size
-    numbers_of_tables = (np.array(column, np.uint64) for column in (lows, shifts, lasts, firsts))
-    return (*numbers_of_tables, np.concatenate(cells))
+    whole = np.concatenate(cells)
+    return (
+        np.array(lows, np.uint64), np.array(shifts, np.uint64), np.array(lasts, np.uint64),
+        np.array(firsts, np.uint64), whole,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.aggregation.private import Private
-from dpfast.aggregation.unit_orders import UnitOrder
+from dpfast.aggregation.unit_orders import UnitOrder, shares_of_rows
 from dpfast.kernels.grouping.surveying import survey_units
 from dpfast.threads import in_stretches, thread_count
 
@@ -57,11 +57,8 @@ class UnitSurvey(Private):
 
     def add_units(self, order: UnitOrder, keys: int) -> None:
         """Count units, of which all rows are given unit by unit; all groups are below ``keys``."""
-        number = order.starts.size - 1
         threads = thread_count(None, order.groups.size) if keys <= _MOST_SHARED else 1
-        # Units have very different numbers of rows: each thread gets about as many rows.
-        ends = np.searchsorted(order.starts, np.arange(threads + 1) * (order.groups.size / threads)).clip(0, number)
-        ends[0], ends[-1] = 0, number
+        shares_of = shares_of_rows(order, threads)
 
         def count(first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             units, shares = np.zeros_like(self.units), np.zeros_like(self.shares)
@@ -69,8 +66,7 @@ class UnitSurvey(Private):
             rows = np.empty(max(min(order.longest, keys), 1), np.int64)
             scratch = last_unit, place, rows
             points = GROUP_POINTS, ROW_POINTS, _LOOKED_UP
-            own = int(ends[first]), int(ends[last])
-            survey_units(*own, order.starts, order.groups, _SHARES, *points, *scratch, units, shares)
+            survey_units(*shares_of[first], order.starts, order.groups, _SHARES, *points, *scratch, units, shares)
             return units, shares
 
         for units, shares in in_stretches(count, threads, threads):

@@ -54,7 +54,7 @@ def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
     else:
         reach = part.steps(_MISS)
         values, exponent = planned.query.values, part.measure.step_exponent
-        scale = values.distances(np.full(total.size, part.scale * part.step))
+        scale = pl.Series(values.distances(np.array([part.scale * part.step]))).new_from_index(0, total.size)
         lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
         columns = values.sums(total, exponent), scale, lower, upper
     if planned.sampled is not None:
@@ -73,9 +73,9 @@ def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     limits = np.iinfo(np.int64)
     # Of a norm that was chosen very large the noise may reach beyond every int64.
     move = max(min(move, limits.max), -limits.max)
-    if move >= 0:
-        return np.minimum(values, limits.max - move) + move
-    return np.maximum(values, limits.min - move) + move
+    moved = np.minimum(values, limits.max - move) if move >= 0 else np.maximum(values, limits.min - move)
+    moved += move
+    return moved
 
 
 def _mean(

@@ -87,4 +87,4 @@ def count_between(values, valid, least, most, centre, edges, lows, shifts, lasts
         counts[(np.uint64(i) & _TURNS) * width + reached] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 88af407c849fd987
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
