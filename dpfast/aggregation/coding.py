@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpfast.kernels.grouping.counting import (
     find_bins,
     is_counting,
     look_up_slots,
+    mark_within,
 )
 from dpfast.kernels.grouping.factorizing import EMPTY, find_codes, insert_codes
 
@@ -127,6 +129,7 @@ class KeyCoder:
         if not distinct:
             raise duplicate_keys()
         self._dense = self.slots == keys and is_counting(self._key_slots.view(np.uint64))
+        self._ends = _ends(self._columns) if self._dense and not self.hashed else None
 
     @staticmethod
     def fits(columns: Sequence[CodedKeys]) -> bool:
@@ -155,6 +158,24 @@ class KeyCoder:
         if seen is not None:
             drop_slots(seen, slots)
         count_slots(slots, table)
+
+    def mark(self, block: Block, marks: np.ndarray) -> np.ndarray:
+        """Write 1 (uint8) for each row that has one of the keys, else 0, and return that."""
+        if self._ends is not None:
+            marks[:] = 1
+            mark_within(block.view_integers("key0"), block.validity("key0"), *self._ends, marks)
+        elif self._columns:
+            rows = np.empty(block.rows, np.int32)
+            look_up_slots(self.slots_of(block), self._places, rows)
+            np.greater_equal(rows, 0, out=marks.view(np.bool_))
+        else:
+            marks[:] = 1
+        return marks
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """The key of each slot, as `key_rows` returns it."""
+        return self.key_rows()
 
     def read_slots(self, block: Block, names: Sequence[str]) -> np.ndarray:
         """Return the slot of each row by columns of these names (uint64, good until slots are read again)."""
@@ -199,6 +220,14 @@ class KeyCoder:
                 for i, radix in enumerate(self._radices):
                     add_key_codes(block.integers(f"key{i}"), block.validity(f"key{i}"), *radix, out)
         return codes
+
+
+def _ends(columns: Sequence[CodedKeys]) -> tuple[np.int64, np.int64] | None:
+    """Return the first and the last of dense keys that are whole numbers in one column; None for others."""
+    if len(columns) != 1 or columns[0].edges is not None or columns[0].strings is not None:
+        return None
+    lowest, size, null = columns[0].digits
+    return None if null or lowest + size > 2**63 else (np.int64(lowest), np.int64(lowest + size - 1))
 
 
 def code_bins(column: pl.Series, edges: np.ndarray) -> pl.Series:

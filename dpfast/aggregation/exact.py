@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.by_unit import aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
@@ -396,6 +397,12 @@ class Aggregation(Private):
             if passing is not None:
                 passing.drop(batch, out)
 
+        def mark(block: Block, marks: np.ndarray) -> None:
+            assert coder is not None
+            coder.mark(block, marks)
+            if passing is not None:
+                marks &= passing.mark(block, block.flags)
+
         return UnitRows(
             source,
             columns,
@@ -406,6 +413,7 @@ class Aggregation(Private):
             self.grouping.max_rows_per_group or 1,
             self.lists_groups,
             self.tells_losses,
+            None if coder is None else mark,
             self.about,
         )
 

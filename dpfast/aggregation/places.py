@@ -10,8 +10,6 @@ is a function of its own rows and of words that no other unit reads; see `dpfast
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from dpfast.aggregation.blocks import Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.private import Private
-from dpfast.kernels.grouping.places import ALIKE, WAYS, count_between, order_distances
+from dpfast.kernels.grouping.places import count_cells, find_cells, fold_cells, order_distances
 
 __all__ = ["PlaceKind", "Places"]
 
@@ -29,10 +27,8 @@ __all__ = ["PlaceKind", "Places"]
 PlaceKind: TypeAlias = Literal["floats", "wholes", "points"]
 _KINDS: dict[str, PlaceKind] = {"numbers": "floats", "integers": "wholes"}
 
-#: The cells of the first table: some 128 for each doubling of a distance, above and below; and of the others.
-_FIRST_CELLS, _CELLS = 1 << 18, 1 << 8
-#: Whole numbers beyond count as these, as on the axis where they are looked for: their differences fit into int64.
-_WHOLE_ENDS: dict[PlaceKind, tuple[int, int]] = {"wholes": (-(2**62) + 1, 2**62 - 1), "points": (0, 2**63 - 2)}
+#: Some 128 cells for each doubling of a distance, above and below.
+_CELLS = 1 << 18
 
 
 class Places(Private):
@@ -75,21 +71,20 @@ class Places(Private):
 
         """
         assert edges.dtype == (np.float64 if self.kind == "floats" else np.int64)
-        kind = edges.dtype.type
         # The edges that are drawn grow from one in their middle, or are evenly spaced.
-        centre = edges[edges.size // 2] if edges.size else kind(0)
-        tables = _tables(edges, centre)
-        ends: tuple[float, float] = (-math.inf, math.inf) if self.kind == "floats" else _WHOLE_ENDS[self.kind]
-        padded = np.append(edges, kind(math.nan if self.kind == "floats" else 2**63 - 1))
+        centre = np.float64(edges[edges.size // 2]) if edges.size else np.float64(0)
+        low, shift, last, below = _cells_between(edges, centre)
         found: list[NDArray[np.int64]] = []
 
         def add(block: Block, start: int, stop: int) -> None:
-            counts = np.zeros(WAYS * padded.size, np.int64)
+            table, counts = np.zeros(below.size - 1, np.int64), np.zeros(edges.size + 1, np.int64)
             for _ in block.walk(start, stop):
                 values = block.view_floats("value") if self.kind == "floats" else block.view_integers("value")
-                valid = self._valid(block, values)
-                count_between(values, valid, kind(ends[0]), kind(ends[1]), centre, padded, *tables, counts)
-            found.append(counts.reshape(WAYS, padded.size).sum(axis=0))
+                cells = block.slots.view(np.uint32)[: block.rows]
+                find_cells(values, self._valid(block, values), centre, low, shift, last, cells)
+                count_cells(values, cells, edges, below, table, counts)
+            fold_cells(below, table, counts)
+            found.append(counts)
 
         share_blocks(self._frame, 64, add)
         total: NDArray[np.int64] = np.sum(found, axis=0, dtype=np.int64)
@@ -104,43 +99,19 @@ class Places(Private):
         return valid if seen is None else np.bitwise_and(valid, seen, out=block.flags)
 
 
-def _tables(
-    edges: NDArray[Any], centre: Any
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int16]]:
-    """Return the tables of `count_between`."""
-    assert edges.size < 2**14
+def _cells_between(
+    edges: NDArray[Any], centre: np.float64
+) -> tuple[np.uint64, np.uint64, np.uint64, NDArray[np.int16]]:
+    """Return where cells begin, their width, the last one, and how many edges lie below each; see `find_cells`."""
+    assert edges.size < 2**15
     places = np.empty(edges.size, np.uint64)
     order_distances(edges, centre, places)
-    lows, shifts, lasts, firsts = list[int](), list[int](), list[int](), list[int]()
-    cells: list[NDArray[np.int16]] = []
-    waiting, taken = [(0, places)], 0
-    for below, own in waiting:
-        low = int(own[0]) if own.size else 0
-        span = int(own[-1]) - low if own.size else 0
-        lows.append(low)
-        if lows[1:] and span == 0:
-            shifts.append(int(ALIKE))
-            lasts.append(0)
-            firsts.append(below)
-            continue
-        shift = max(0, span.bit_length() - (_CELLS if shifts else _FIRST_CELLS).bit_length() + 1)
-        last = span >> shift
-        within = ((own - np.uint64(low)) >> np.uint64(shift)).astype(np.int64)
-        # As many cells as from one edge to the next have the same number below.
-        numbers = np.arange(below, below + own.size + 1, dtype=np.int16)
-        table = np.repeat(numbers, np.diff(within, prepend=-1, append=last))
-        several = np.flatnonzero(np.diff(within, prepend=-1, append=last + 1) > 0)
-        for start, stop in pairwise(several.tolist()):
-            if stop - start > 1:
-                table[within[start]] = -1 - len(waiting)
-                waiting.append((below + start, own[start:stop]))
-        shifts.append(shift)
-        lasts.append(last)
-        firsts.append(taken)
-        cells.append(table)
-        taken += table.size
-    whole = np.concatenate(cells)
-    return (
-        np.array(lows, np.uint64), np.array(shifts, np.uint64), np.array(lasts, np.uint64),
-        np.array(firsts, np.uint64), whole,
-    )  # fmt: skip
+    low = int(places[0]) if edges.size else 0
+    span = int(places[-1]) - low if edges.size else 0
+    shift = max(0, span.bit_length() - _CELLS.bit_length() + 1)
+    last = span >> shift
+    within = ((places - np.uint64(low)) >> np.uint64(shift)).astype(np.int64)
+    # As many cells as from one edge to the next have the same number below. The first cell is that of no value.
+    lengths = np.diff(within + 1, prepend=-1, append=last + 2)
+    below = np.repeat(np.arange(edges.size + 1, dtype=np.int16), lengths)
+    return np.uint64(low), np.uint64(shift), np.uint64(last), below

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.blocks import Block, share_blocks
 from dpfast.aggregation.by_unit import count_lone, gather
 from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
@@ -43,10 +44,8 @@ def place_rows(rows: UnitRows, *, keyed: bool) -> list[Places]:
 
     def take(batch: pl.DataFrame) -> None:
         values.append(values_of(batch))
-        for piece in batch.iter_slices(_SLICE_ROWS) if keyed else ():
-            group = np.empty(piece.height, np.int32)
-            rows.find_groups(piece, group)
-            seen.append((group >= 0).view(np.uint8))
+        if keyed:
+            seen.append(_seen(batch, rows))
 
     check_rows(rows.source, feed(rows.source, rows.exprs, take))
     found = []
@@ -54,6 +53,25 @@ def place_rows(rows: UnitRows, *, keyed: bool) -> list[Places]:
         columns = [frame[f"value{place}"] for frame in values]
         column = pl.concat(columns, rechunk=False) if columns else pl.Series([], dtype=pl.Int64)
         found.append(Places.of(contribution, column, np.concatenate(seen) if seen else None))
+    return found
+
+
+def _seen(batch: pl.DataFrame, rows: UnitRows) -> np.ndarray:
+    """Return 1 for each row of a batch that has a group, else 0 (uint8)."""
+    found, mark = np.empty(batch.height, np.uint8), rows.mark
+    if mark is None:
+        for start in range(0, batch.height, _SLICE_ROWS):
+            piece = batch.slice(start, _SLICE_ROWS)
+            groups = np.empty(piece.height, np.int32)
+            rows.find_groups(piece, groups)
+            np.greater_equal(groups, 0, out=found[start : start + piece.height].view(np.bool_))
+        return found
+
+    def look(block: Block, start: int, stop: int) -> None:
+        for _ in block.walk(start, stop):
+            mark(block, found[block.start : block.stop])
+
+    share_blocks(batch.select([name for name in batch.columns if not name.startswith("value")]), 64, look)
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.guarding import check_rows
 from dpfast.aggregation.remembering import Remembered
@@ -41,6 +42,8 @@ class UnitRows:
         Whether the groups that each unit keeps are wanted.
     tells_losses
         Whether it is wanted how much units lose.
+    mark
+        Writes which rows of a block of these columns have a group (uint8); None where that is only found by groups.
     about
         Which rows, units and groups these are: what is remembered of others with the same is true of them.
 
@@ -55,6 +58,7 @@ class UnitRows:
     max_rows: int
     lists_groups: bool = False
     tells_losses: bool = False
+    mark: Callable[[Block, np.ndarray], None] | None = None
     about: object = None
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,11 @@ class ValueAxis:
         """Return the first float from each edge on, as float64."""
         found = []
         for edge in edges:
-            near = float(edge)
+            numerator, denominator = edge.numerator, edge.denominator
+            near = numerator / denominator
             over, under = near.as_integer_ratio()
             # As fractions they would be reduced first, which takes far longer.
-            is_below = over * edge.denominator < edge.numerator * under
+            is_below = over * denominator < numerator * under
             found.append(math.nextafter(near, math.inf) if is_below else near)
         return np.array(found, np.float64)
 
@@ -155,6 +157,7 @@ def _moment(ticks: int, dtype: pl.DataType) -> Any:
     return moment.replace(tzinfo=datetime.UTC) if dtype.time_zone is not None else moment  # type: ignore[attr-defined]
 
 
+@cache
 def axis_of(values: ValueKind) -> ValueAxis:
     """Return the axis of a column.
 

@@ -1,4 +1,4 @@
 """Kernels over columns of budgets and charges."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469

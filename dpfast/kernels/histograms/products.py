@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469

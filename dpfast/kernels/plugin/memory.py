@@ -217,4 +217,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469

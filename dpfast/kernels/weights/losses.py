@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 401c3451e208972c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469

@@ -20,6 +20,8 @@ __all__ = ["Stakes", "bounds_around", "bounds_from_zero", "bounds_of_all"]
 
 #: Bounds are considered on a grid that is so many times as fine as that of the counts.
 _FINER = 4
+#: So many lower bounds are weighed at a time.
+_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,17 @@ def bounds_around(span: Span, stakes: Stakes) -> tuple[Fraction, Fraction]:
     whole = float(around.places[-1])
     places, scale = around.places / whole, whole**power
     below, above = (_cost(lost / scale, stakes) ** 2 for lost in (around.lost_below(power), around.lost_above(power)))
-    half = (places[None, :] - places[:, None]) / 2
-    errors = below[:, None] + above[None, :] + _noise(half, stakes) ** 2
-    errors[half <= 0] = math.inf
-    low, high = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    least, low, high = math.inf, 0, places.size - 1
+    # Some lower bounds at a time, with all upper ones above the first of them: what is compared stays in the cache.
+    for first in range(0, places.size - 1, _ROWS):
+        half = (places[None, first:] - places[first : first + _ROWS, None]) / 2
+        errors = _noise(half, stakes) ** 2
+        errors += below[first : first + _ROWS, None]
+        errors += above[None, first:]
+        errors[half <= 0] = math.inf
+        row, column = divmod(int(np.argmin(errors)), errors.shape[1])
+        if errors[row, column] < least:
+            least, low, high = float(errors[row, column]), first + row, first + column
     return span.centre + Fraction(float(around.places[low])), span.centre + Fraction(float(around.places[high]))
 
 

@@ -80,7 +80,7 @@ def find_span(count: Counted, doublings: tuple[int, int], finest: Callable[[Frac
     """
     edges = _signed(doublings)
     counts, noise = count(edges, _FIRST)
-    told = _told(counts, noise, _farther(edges, counts))
+    told = _told(counts, noise, _farther(_sizes(doublings), counts))
     if told is None:
         return None
     first, last = told
@@ -129,14 +129,19 @@ def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
     return [closest * Fraction(_GROWTH**place) for place in range(cells + 1)]
 
 
-def _farther(edges: Sequence[Fraction], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+@cache
+def _sizes(doublings: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the largest magnitudes in the cells between `_signed` edges, as powers of two."""
+    places = np.abs(np.array([float(edge) for edge in _signed(doublings)]))
+    return np.log2(np.maximum(places[1:], places[:-1]))
+
+
+def _farther(sizes: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how much larger the values of each cell are than those of the most common one, as logarithms.
 
     A cell that noise alone fills makes the grid of the last histogram as much too coarse. So the probability of that
     is divided by as much, and what it costs is the same of every cell.
     """
-    places = np.abs(np.array([float(edge) for edge in edges]))
-    sizes = np.log2(np.maximum(places[1:], places[:-1]))
     farther = np.clip(sizes - sizes[np.argmax(counts)], _NEAR, _FARTHEST) - _NEAR
     return np.asarray(farther * math.log(2.0))
 
