@@ -144,9 +144,14 @@ class KeyCoder:
         """Return the slot of each row of a block (uint64, good until the block moves on)."""
         return self.read_slots(block, [f"key{i}" for i in range(len(self._columns))])
 
+    @property
+    def is_one_group(self) -> bool:
+        """Whether there is no key column, and so one slot for all rows."""
+        return not self._columns
+
     def count_rows(self, block: Block, table: np.ndarray, seen: np.ndarray | None = None) -> None:
         """Add 1 to the slot of each row of a block in a table of `slots` + 1 entries, of rows that are ``seen``."""
-        if not self._columns:
+        if self.is_one_group:
             table[0] += block.rows if seen is None else np.count_nonzero(seen)
             return
         if self._table is None and len(self._columns) == 1:

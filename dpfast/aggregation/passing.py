@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, share_blocks
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.filtering import Asked, ask, native_filter
-from dpfast.kernels.grouping.counting import drop_groups, drop_slots, mark_within
+from dpfast.kernels.grouping.counting import count_within, drop_groups, drop_slots, mark_within
 from dpfast.rows.filters import Comparison, Every, Filter
 
 __all__ = ["Passing", "PassingSlots"]
@@ -80,11 +81,23 @@ class Passing:
         if self.ranges is None:
             return block.read_integers("where0", marks)
         marks[:] = 1
-        for place, one in enumerate(self.ranges):
-            name, kind = f"where{place}", np.float64 if one.floats else np.int64
-            values = block.view_floats(name) if one.floats else block.view_integers(name)
-            mark_within(values, block.validity(name), kind(one.least), kind(one.most), marks)
+        for place in range(len(self.ranges)):
+            mark_within(*self._read(block, place), marks)
         return marks
+
+    def count(self, block: Block) -> int:
+        """Return how many rows pass."""
+        if self.ranges is None or len(self.ranges) > 1:
+            return int(np.count_nonzero(self.mark(block, block.marks)))
+        return int(count_within(*self._read(block, 0)))
+
+    def _read(self, block: Block, place: int) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+        """Return the values of a range's column, which of them are not null, and the ends."""
+        assert self.ranges is not None
+        one, name = self.ranges[place], f"where{place}"
+        kind = np.float64 if one.floats else np.int64
+        values = block.view_floats(name) if one.floats else block.view_integers(name)
+        return values, block.validity(name), kind(one.least), kind(one.most)
 
     def drop(self, frame: pl.DataFrame, groups: np.ndarray) -> None:
         """Take the group (int32) of rows that do not pass, in a frame with these columns."""
@@ -111,6 +124,9 @@ class PassingSlots:
 
     def count_rows(self, block: Block, table: np.ndarray) -> None:
         """Count the rows of a block that pass."""
+        if self._coder.is_one_group:
+            table[0] += self._passing.count(block)
+            return
         self._coder.count_rows(block, table, self._passing.mark(block, block.marks))
 
 

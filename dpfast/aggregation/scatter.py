@@ -185,7 +185,7 @@ class Scatter:
         fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
         if self._count_rows is not None:
             for _ in block.walk(start, stop):
-                self._count_rows(block, tables[0])
+                self._count_rows(block, np.asarray(tables[0]))
         # Finding candidates needs the scratch memory that the slots are in.
         elif fits and not any(contribution.coder for contribution in self._contributions):
             for _ in block.walk(start, stop):

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
+from dpfast.columns.values import ValueKind
 from dpfast.queries import DistributionQuery, QuantileQuery
 from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
@@ -55,8 +56,13 @@ def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
         reach = part.steps(_MISS)
         values, exponent = planned.query.values, part.measure.step_exponent
         scale = pl.Series(values.distances(np.array([part.scale * part.step]))).new_from_index(0, total.size)
-        lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
-        columns = values.sums(total, exponent), scale, lower, upper
+        if type(values) is ValueKind and values.whole and exponent == 0 and _is_far_from_ends(total, reach):
+            # Counts, of which there may be very many: no column is copied.
+            shown = pl.Series(total)
+            columns = shown, scale, shown - reach, shown + reach
+        else:
+            lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
+            columns = values.sums(total, exponent), scale, lower, upper
     if planned.sampled is not None:
         columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
@@ -67,6 +73,11 @@ def _values(part: DrawnValues, shown: ShownValues) -> tuple[pl.Series | NDArray[
     reach, rows = part.steps(_MISS), shown.rows
     counts, low, high = (shown.lists(pl.Series(_saturating(rows, move))) for move in (0, -reach, reach))
     return shown.lists(shown.values), counts, np.full(shown.groups, part.scale), low, high
+
+
+def _is_far_from_ends(values: NDArray[np.int64], move: int) -> bool:
+    """Return whether what is moved by so much up or down stays an int64."""
+    return max(move, abs(int(values.max(initial=0))), abs(int(values.min(initial=0)))) < 2**62
 
 
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ __all__ = [
     "count_choices",
     "count_codes_at_once",
     "count_slots",
+    "count_within",
     "drop_groups",
     "drop_slots",
     "find_bins",
@@ -98,6 +99,16 @@ def mark_within(values, valid, least, most, marks):
     for i in range(len(marks)):
         x = values[i]
         marks[i] &= np.uint8((valid[i] != 0) & (x >= least) & (x <= most))
+
+
+@kernel
+def count_within(values, valid, least, most):
+    """Return how many values are neither null nor NaN, and from ``least`` to ``most``."""
+    found = np.int64(0)
+    for i in range(len(values)):
+        x = values[i]
+        found += np.int64((valid[i] != 0) & (x >= least) & (x <= most))
+    return found
 
 
 @kernel
@@ -263,4 +274,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cad71e761dd83a51

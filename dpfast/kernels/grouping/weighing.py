@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cad71e761dd83a51

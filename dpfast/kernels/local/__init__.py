@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cad71e761dd83a51

@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cad71e761dd83a51

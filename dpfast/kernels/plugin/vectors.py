@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dc4d52fd61f91469
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cad71e761dd83a51

@@ -133,7 +133,8 @@ def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
 def _sizes(doublings: tuple[int, int]) -> NDArray[np.float64]:
     """Return the largest magnitudes in the cells between `_signed` edges, as powers of two."""
     places = np.abs(np.array([float(edge) for edge in _signed(doublings)]))
-    return np.log2(np.maximum(places[1:], places[:-1]))
+    sizes: NDArray[np.float64] = np.log2(np.maximum(places[1:], places[:-1]))
+    return sizes
 
 
 def _farther(sizes: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
