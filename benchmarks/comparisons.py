@@ -36,6 +36,7 @@ from benchmarks import (
     workloads,
 )
 from benchmarks.prepared import Prepared, Run
+from dpfast.kernels.grouping.counting import count_slots
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,23 @@ def _integer_keys(size: int) -> Prepared:
     )
 
 
+def _counting_loop(size: int) -> Prepared:
+    """Count into integer keys, beside nothing but adding 1 to each key's count."""
+    groups = max(size // 10, 1)
+    numbers = np.random.default_rng(1).integers(0, groups, size)
+    frame, keys = pl.DataFrame({"key": numbers}), pl.DataFrame({"key": np.arange(groups)})
+
+    def loop() -> np.ndarray:
+        table = np.zeros(groups + 1, np.int64)
+        count_slots(numbers.view(np.uint64), table)
+        return table
+
+    def agree(mine: pl.DataFrame, theirs: np.ndarray) -> bool:
+        return bool((np.abs(mine["n"].to_numpy() - theirs[:-1]) < 100).all())
+
+    return Prepared(_release(frame, ["key"], keys, privacy_unit="row"), loop, agree=agree)
+
+
 def _combined_keys(size: int) -> Prepared:
     generator = np.random.default_rng(2)
     days = pl.date_range(pl.date(2020, 1, 1), pl.date(2026, 12, 31), eager=True)
@@ -240,7 +258,12 @@ COMPARISONS = (
         "Count, 10^6 strings selected privately", "Polars group_by", 10**7, _selected_keys, 1.25, at_least=False
     ),
     Comparison("Count by two columns, 10^6 rows", "Polars group_by", 10**6, _two_columns, 1.25, at_least=False),
-    Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 5.0, at_least=False),
+    Comparison("Count into 10^6 keys, as a loop", "the loop alone", 10**7, _counting_loop, 2.0, at_least=False),
+    Comparison("Count, 10^5 units bounded to 10 groups", "Polars group_by", 10**7, _bounded_units, 1.5, at_least=False),
+    *(
+        Comparison(f"Chosen {what}, 10^7 rows", "given ones", 10**7, plans.chosen(what), 2.0, at_least=False)
+        for what in plans.CHOSEN
+    ),
     *(
         Comparison(f"By 100 groups: {kind}", "Polars group_by", 10**7, queries.statistic(kind), 1.5, at_least=False)
         for kind in queries.ASKED

@@ -11,9 +11,10 @@ import polars as pl
 import dpfast as dpf
 from benchmarks.prepared import Prepared
 
-__all__ = ["cut_report", "preview", "wished_answers"]
+__all__ = ["CHOSEN", "chosen", "cut_report", "preview", "wished_answers"]
 
 _GROUPS, _REPEATS = 100, 20
+CHOSEN = "bounds of rows", "bounds of units", "limits"
 
 
 def _rows(size: int) -> pl.DataFrame:
@@ -31,6 +32,39 @@ def _plan(frame: pl.DataFrame, **more: Any) -> Any:
     asked = {"keys": pl.DataFrame({"key": np.arange(_GROUPS)}), "privacy_unit": "unit"} | more
     limits = {"max_groups": 5, "max_rows_per_group": 2}
     return dpf.plan(frame, "key", n=dpf.count(), m=dpf.mean("x", bounds=(0, 10)), **limits, **asked)
+
+
+def chosen(what: str) -> Callable[[int], Prepared]:
+    """Return the row of bounds or limits that are chosen privately, beside given ones: 100 rows a unit."""
+
+    def prepare(size: int) -> Prepared:
+        generator = np.random.default_rng(20_261_125)
+        columns = {
+            "key": generator.integers(0, _GROUPS, size),
+            "unit": generator.integers(0, max(1, size // 100), size),
+        }
+        frame = pl.DataFrame({**columns, "x": generator.normal(1, 3, size)})
+        keys = pl.DataFrame({"key": np.arange(_GROUPS)})
+        given: dict[str, Any] = {"privacy_unit": "unit", "max_groups": 10, "max_rows_per_group": 5}
+        auto = given | {"max_groups": "auto", "max_rows_per_group": "auto"}
+        query, open_query = dpf.mean("x", bounds=(-10, 10)), dpf.mean("x", bounds="auto")
+        if what == "bounds of rows":
+            given = {"privacy_unit": "row"}
+        if what == "limits":
+            query = open_query = dpf.count()
+
+        def run(answer: Any, asked: dict[str, Any]) -> Any:
+            # Clipping a unit as a whole needs no limits.
+            plan = dpf.plan(frame, "key", keys=keys, epsilon=1.0, mechanism="laplace", answer=answer, **asked)
+            return plan.run(dpf.Ledger(epsilon=1.0)).frame
+
+        return Prepared(
+            lambda: run(open_query, auto if what == "limits" else given),
+            lambda: run(query, given),
+            agree=lambda mine, theirs: mine.height == theirs.height == _GROUPS,
+        )
+
+    return prepare
 
 
 def wished_answers(size: int) -> Prepared:

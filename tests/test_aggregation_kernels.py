@@ -62,7 +62,7 @@ def test_bounds_are_checked_where_the_kernel_does_not():
     assert starts.tolist() == [0, 1, 0]
     out, rows = np.full(1, -5, np.int32), np.full(1, -5, np.int32)
     for own in (None, rows):
-        checked(bounding.sort_by_unit)(units, groups, np.zeros(2, np.int64), out, own)
+        checked(bounding.sort_by_unit)(units, groups, 0, np.zeros(2, np.int64), out, own)
     assert out.tolist() == [0]
     assert rows.tolist() == [1]
 

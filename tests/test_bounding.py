@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from dpfast.aggregation import unit_orders
+from dpfast.aggregation import units as units_module
 from dpfast.aggregation.units import bound_contributions
 
 ALPHA = 1e-12
@@ -37,6 +39,30 @@ def bound(units, groups, max_groups, max_rows, words, *, mark_rows=True):
     st.integers(0, 100),
 )
 def test_each_unit_keeps_exactly_what_it_may(rows, max_groups, max_rows, seed):
+    check_what_is_kept(rows, max_groups, max_rows, seed)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_share_the_units(threads, monkeypatch):
+    """The same rows unit by unit, and as much of each unit, however many threads there are."""
+    for module in (units_module, unit_orders):
+        monkeypatch.setattr(module, "thread_count", lambda asked, items: threads)
+    monkeypatch.setattr(unit_orders, "_LEAST_ROWS", 0)
+    generator = np.random.default_rng(threads)
+    for seed in range(30):
+        number = int(generator.integers(0, 90))
+        drawn = zip(generator.integers(-1, 7, number).tolist(), generator.integers(-1, 6, number).tolist(), strict=True)
+        rows = list(drawn)
+        check_what_is_kept(rows, int(generator.integers(1, 7)), int(generator.integers(1, 7)), seed)
+        units, groups = (np.array([row[place] for row in rows], np.int32) for place in (0, 1))
+        order = unit_orders.order_by_unit(units, 7, groups, rows=True)
+        expected = sorted((row for row in range(number) if min(rows[row]) >= 0), key=lambda row: units[row])
+        assert order.rows.tolist() == expected
+        assert order.groups.tolist() == groups[expected].tolist() if expected else True
+        assert np.diff(order.starts).tolist() == [sum(units[row] == unit for row in expected) for unit in range(7)]
+
+
+def check_what_is_kept(rows, max_groups, max_rows, seed):
     units, groups = [unit for unit, _ in rows], [group for _, group in rows]
     bounded, left = bound(units, groups, max_groups, max_rows, secure(seed))
     table_units, table_rows = Counter(), Counter()

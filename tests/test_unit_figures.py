@@ -16,7 +16,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.privacy_unit import ALL_ROWS, PrivacyUnit
 from dpfast.aggregation import Grouping, aggregate, memory, open_data
-from dpfast.aggregation.by_unit import UnitRows
+from dpfast.aggregation.unit_rows import UnitRows
 from dpfast.columns.values import values_of
 from dpfast.queries import Measure, UnitQuery, unit_measures
 from dpfast.randomness import SystemRandom

@@ -137,7 +137,7 @@ class Block:
         self._ones = np.ones(room, np.uint8)
         self._numbers = np.empty(room, np.int64)
         self._filled = np.empty(room, np.int64)
-        self._flags = np.empty(room, np.uint8)
+        self._flags, self._marks = np.empty(room, np.uint8), np.empty(room, np.uint8)
         self._codes = np.empty((2, room), np.uint64)
         self._slots = np.empty(room, np.uint64)
 
@@ -164,6 +164,11 @@ class Block:
         """Return a column of floats or integers as float64."""
         self._columns[column].read_values(self.start, self.stop, self._floats)
         return self._floats[: self.rows]
+
+    def view_floats(self, column: str) -> np.ndarray:
+        """Return the same, not to be written to: the column's own memory where it is of float64."""
+        found = self._columns[column].stretch(self.start, self.stop, np.float64)
+        return self.floats(column) if found is None else found
 
     def views(self, column: str, long: pl.DataType) -> np.ndarray:
         """Return a String column as two uint64 a row, equal just when the strings are.
@@ -202,6 +207,16 @@ class Block:
     def flags(self) -> np.ndarray:
         """Scratch for marks on the rows (uint8)."""
         return self._flags[: self.rows]
+
+    @property
+    def marks(self) -> np.ndarray:
+        """Scratch for which rows count (uint8)."""
+        return self._marks[: self.rows]
+
+    @property
+    def ones(self) -> np.ndarray:
+        """A mark for every row (uint8), not to be written to."""
+        return self._ones[: self.rows]
 
     @property
     def codes(self) -> np.ndarray:

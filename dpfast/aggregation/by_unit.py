@@ -18,7 +18,7 @@ weights or a policy, go to a second file once rows are spilled, and are read fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -28,7 +28,6 @@ import polars as pl
 
 from dpfast.aggregation import memory
 from dpfast.aggregation.blocks import Block
-from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.dealing import Part, Parts
 from dpfast.aggregation.grouping import Words
 from dpfast.aggregation.guarding import check_rows
@@ -36,68 +35,18 @@ from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.kept_groups import KeptGroups
 from dpfast.aggregation.losses import LossCounts, Losses, losses_of
 from dpfast.aggregation.private import Private
-from dpfast.aggregation.scatter import Scatter, feed, stands, value_exprs
-from dpfast.aggregation.sources import Source
+from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.spilling import SpillFile, find_folder
 from dpfast.aggregation.unit_figures import UnitFigures
-from dpfast.aggregation.unit_sums import UnitSums, count_pairs, sum_pairs
-from dpfast.aggregation.unit_survey import UnitSurvey
+from dpfast.aggregation.unit_orders import NumberedRows
+from dpfast.aggregation.unit_rows import OutgrownError, UnitRows, read_rows, values_of
+from dpfast.aggregation.unit_sums import UnitSums, sum_pairs
 from dpfast.aggregation.units import BoundedRows, UnitNumbers, bound_contributions
 from dpfast.kernels.grouping.bounding import choose_rows
 
-__all__ = ["KeptFigures", "UnitRows", "aggregate_by_unit", "sum_by_unit", "survey_by_unit"]
+__all__ = ["KeptFigures", "aggregate_by_unit", "count_lone", "gather", "sum_by_unit"]
 
 _SLICE_ROWS = 1 << 17
-
-
-@dataclass(frozen=True)
-class UnitRows:
-    """Rows to be bounded and aggregated.
-
-    Attributes
-    ----------
-    source
-        The data.
-    columns
-        The expressions of the keys' columns, and of the unit, named ``unit``.
-    find_groups
-        Writes each row's group (int32, -1 for none) from a batch of these columns.
-    groups
-        All groups are below this.
-    contributions
-        What rows add.
-    max_groups, max_rows
-        What a unit keeps.
-    lists_groups
-        Whether the groups that each unit keeps are wanted.
-    tells_losses
-        Whether it is wanted how much units lose.
-
-    """
-
-    source: Source
-    columns: Sequence[pl.Expr]
-    find_groups: Callable[[pl.DataFrame, np.ndarray], None]
-    groups: int
-    contributions: Sequence[Contribution]
-    max_groups: int
-    max_rows: int
-    lists_groups: bool = False
-    tells_losses: bool = False
-
-    @property
-    def exprs(self) -> list[pl.Expr]:
-        """All columns that are read."""
-        return [*self.columns, *value_exprs(self.contributions)]
-
-    @property
-    def marks_rows(self) -> bool:
-        """Whether the rows kept are wanted, not only their numbers."""
-        return any(contribution.way not in ("rows", "units") for contribution in self.contributions)
-
-
-class _OutgrownError(Exception):
-    """Rows take more than the memory that they may."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +73,7 @@ class KeptFigures(Private):
 class _Gathering(Protocol):
     """What is made of the rows of all units, part by part: all rows of a unit come at once."""
 
-    def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
+    def add(self, numbered: NumberedRows, values: pl.DataFrame, words: Words) -> None:
         """Add rows that are all rows of their units."""
 
     def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
@@ -133,29 +82,24 @@ class _Gathering(Protocol):
 
 def aggregate_by_unit(rows: UnitRows, words: Words) -> KeptFigures:
     """Bound what each unit contributes, and return what is left."""
-    return _gather(rows, lambda folder: _Tables(rows, folder), words).results()
-
-
-def survey_by_unit(rows: UnitRows) -> UnitSurvey:
-    """Return how many groups units have, and how many rows in each: all of them count."""
-    return _gather(rows, lambda folder: _Surveyed(rows), _no_words).survey
+    return gather(rows, lambda folder: _Tables(rows, folder), words).results()
 
 
 _Gathered = TypeVar("_Gathered", bound=_Gathering)
 
 
-def _gather(rows: UnitRows, make: Callable[[str | None], _Gathered], words: Words) -> _Gathered:
+def gather(rows: UnitRows, make: Callable[[str | None], _Gathered], words: Words) -> _Gathered:
     """Return what is made of all rows, in memory or part by part; ``make`` gets the folder of what is spilled."""
     room = memory.room_for_rows()
     folder = find_folder()
     made = make(None)
     try:
         # Where nothing can be spilled, memory is used as far as it goes.
-        units, number, groups, values = _read_rows(rows, room if folder is not None else None)
-    except _OutgrownError:
+        numbered, values = read_rows(rows, room if folder is not None else None)
+    except OutgrownError:
         pass
     else:
-        made.add(units, number, groups, values, words)
+        made.add(numbered, values, words)
         return made
     assert folder is not None
     made = make(folder)
@@ -169,8 +113,8 @@ def _gather(rows: UnitRows, make: Callable[[str | None], _Gathered], words: Word
 
 def sum_by_unit(rows: UnitRows) -> UnitSums:
     """Return what each unit adds to each group, of all rows, which stay in memory."""
-    units, number, groups, values = _read_rows(rows, None)
-    return sum_pairs(units, number, groups, rows.groups, values, rows.contributions)
+    numbered, values = read_rows(rows, None)
+    return sum_pairs(numbered, rows.groups, values, rows.contributions)
 
 
 class _Tables:
@@ -185,12 +129,12 @@ class _Tables:
         self._scatter = Scatter(rows.groups, self._slots_of, rows.contributions) if rows.marks_rows else None
         self.of_units = UnitFigures(rows.groups, rows.contributions)
 
-    def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
+    def add(self, numbered: NumberedRows, values: pl.DataFrame, words: Words) -> None:
         """Bound rows that are all rows of their units, and add what is kept."""
-        rows = self.rows
+        rows, groups = self.rows, numbered.groups
         bounded = bound_contributions(
-            units,
-            number,
+            numbered.units,
+            numbered.number,
             groups,
             rows.groups,
             rows.max_groups,
@@ -200,6 +144,7 @@ class _Tables:
             list_groups=rows.lists_groups or bool(self.of_units),
             tell_losses=rows.tells_losses,
             tell_order=bool(self.of_units),
+            order=numbered.take_order(rows=rows.marks_rows or bool(self.of_units)),
         )
         if bounded.order is not None and bounded.holdings is not None:
             self.of_units.add(bounded.order, bounded.holdings, values)
@@ -218,7 +163,7 @@ class _Tables:
         ``max_rows`` of the n rows the same chance (Fan, Muller, Rezucha 1962; Knuth, volume 2, algorithm 3.4.2 S).
         """
         rows = self.rows
-        counts = _count_lone(read(), rows.groups)
+        counts = count_lone(read(), rows.groups)
         held = np.flatnonzero(counts).astype(np.int32)
         bound_contributions(
             np.zeros(held.size, np.int32), 1, held, rows.groups, rows.max_groups, 1, words, mark_rows=True
@@ -237,7 +182,7 @@ class _Tables:
             for frame in read():
                 groups = frame["group"].to_numpy(writable=True)
                 choose_rows(groups, wanted, counts, words(max(1, groups.size)))
-                self.scatter(groups, _values_of(frame))
+                self.scatter(groups, values_of(frame))
 
     def count(self, units: np.ndarray, rows: np.ndarray) -> None:
         """Add the units and rows kept in each group."""
@@ -288,84 +233,13 @@ class _Tables:
         return block.numbers.view(np.uint64)
 
 
-class _Surveyed:
-    """How much the units of all parts have."""
-
-    def __init__(self, rows: UnitRows) -> None:
-        self.rows = rows
-        self.survey = UnitSurvey()
-
-    def add(self, units: np.ndarray, number: int, groups: np.ndarray, values: pl.DataFrame, words: Words) -> None:
-        """Count units, all rows of which are given."""
-        self.survey.add(*count_pairs(units, number, groups, self.rows.groups))
-
-    def add_lone(self, read: Callable[[], Iterator[pl.DataFrame]], words: Words) -> None:
-        """Count one unit."""
-        counts = _count_lone(read(), self.rows.groups)
-        has_rows = counts[counts > 0]
-        self.survey.add(np.zeros(has_rows.size, np.int32), has_rows)
-
-
-def _count_lone(frames: Iterator[pl.DataFrame], groups: int) -> np.ndarray:
+def count_lone(frames: Iterator[pl.DataFrame], groups: int) -> np.ndarray:
     """Return how many rows of one unit are in each group."""
     counts = np.zeros(groups, np.int64)
     for frame in frames:
         found = frame["group"].value_counts()
         counts[found["group"].to_numpy()] += found["count"].to_numpy()
     return counts
-
-
-def _no_words(count: int) -> np.ndarray:
-    raise AssertionError("nothing is chosen at random")
-
-
-def _read_rows(rows: UnitRows, room: int | None) -> tuple[np.ndarray, int, np.ndarray, pl.DataFrame]:
-    """Return each row's unit and group (int32, -1 for none), the number of units, and the measured columns.
-
-    Raises
-    ------
-    _OutgrownError
-        If they take more than ``room`` bytes.
-
-    """
-    frame = rows.source.frame
-    whole = isinstance(frame, pl.DataFrame) and stands(rows.exprs)
-    numbers = UnitNumbers(whole=whole)
-    units: list[np.ndarray] = []
-    groups: list[np.ndarray] = []
-    values: list[pl.DataFrame] = []
-    count = taken = 0
-
-    def read(batch: pl.DataFrame) -> None:
-        nonlocal count, taken
-        value = _values_of(batch)
-        count += batch.height
-        # What stands in memory already is not taken anew.
-        taken += 0 if whole else int(value.estimated_size())
-        unit, group = np.empty(batch.height, np.int32), np.empty(batch.height, np.int32)
-        # Unit and group, and both again as they are joined or sorted.
-        if room is not None and 16 * count + taken + numbers.nbytes > room:
-            raise _OutgrownError
-        numbers.number(batch["unit"], unit)
-        rows.find_groups(batch, group)
-        units.append(unit)
-        groups.append(group)
-        values.append(value)
-
-    # In order, so that what a unit keeps is a function of the frame and the words, and of no thread's speed.
-    check_rows(rows.source, feed(rows.source, rows.exprs, read, in_order=True))
-    numbers.finish()
-    if not units:
-        nothing = np.empty(0, np.int32)
-        return nothing, 0, nothing, pl.DataFrame()
-    if len(units) == 1:
-        return units[0], numbers.known, groups[0], values[0]
-    together = np.concatenate(units), numbers.known, np.concatenate(groups)
-    return *together, pl.concat(values, rechunk=False)
-
-
-def _values_of(batch: pl.DataFrame) -> pl.DataFrame:
-    return batch.select([name for name in batch.columns if name.startswith("value")])
 
 
 def _dealer(rows: UnitRows, parts: Parts) -> Callable[[pl.DataFrame], None]:
@@ -376,7 +250,7 @@ def _dealer(rows: UnitRows, parts: Parts) -> Callable[[pl.DataFrame], None]:
             group = np.empty(piece.height, np.int32)
             rows.find_groups(piece, group)
             columns = [_physical(piece["unit"]), pl.Series("group", group)]
-            columns += [_physical(value) for value in _values_of(piece).get_columns()]
+            columns += [_physical(value) for value in values_of(piece).get_columns()]
             parts.add(pl.DataFrame(columns).filter(pl.col("unit").is_not_null() & (pl.col("group") >= 0)))
 
     return deal
@@ -395,7 +269,7 @@ def _settle(part: Part, file: SpillFile, room: int, made: _Gathering, words: Wor
         numbers = UnitNumbers(whole=True)
         numbers.number(frame["unit"], units)
         numbers.finish()
-        made.add(units, numbers.known, groups, _values_of(frame), words)
+        made.add(NumberedRows(units, numbers.known, groups), values_of(frame), words)
     elif part.is_lone:
         made.add_lone(partial(part.read, file), words)
     else:

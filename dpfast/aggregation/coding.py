@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.strings import StringNumbers
 from dpfast.errors import ParameterError, Words
-from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes, count_slots, find_bins, look_up_slots
+from dpfast.kernels.grouping.counting import (
+    UNKNOWN,
+    add_key_codes,
+    count_codes_at_once,
+    count_slots,
+    drop_slots,
+    find_bins,
+    is_counting,
+    look_up_slots,
+    mark_within,
+)
 from dpfast.kernels.grouping.factorizing import EMPTY, find_codes, insert_codes
 
 __all__ = ["CodedKeys", "KeyCoder", "code_bins", "duplicate_keys"]
@@ -56,7 +67,7 @@ class CodedKeys:
             return block.numbers, block.flags
         if self.strings is not None:
             return self.strings.find(block, name), block.validity(name)
-        return block.integers(name), block.validity(name)
+        return block.view_integers(name), block.validity(name)
 
 
 class KeyCoder:
@@ -114,10 +125,11 @@ class KeyCoder:
         else:
             self.slots = cells
             self._key_slots = codes.view(np.int64)
-            distinct = _all_distinct(codes, cells)
+            distinct = is_counting(codes) or _all_distinct(codes, cells)
         if not distinct:
             raise duplicate_keys()
-        self._dense = self.slots == keys and np.array_equal(self._key_slots, np.arange(keys))
+        self._dense = self.slots == keys and is_counting(self._key_slots.view(np.uint64))
+        self._ends = _ends(self._columns) if self._dense and not self.hashed else None
 
     @staticmethod
     def fits(columns: Sequence[CodedKeys]) -> bool:
@@ -131,6 +143,44 @@ class KeyCoder:
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block (uint64, good until the block moves on)."""
         return self.read_slots(block, [f"key{i}" for i in range(len(self._columns))])
+
+    @property
+    def is_one_group(self) -> bool:
+        """Whether there is no key column, and so one slot for all rows."""
+        return not self._columns
+
+    def count_rows(self, block: Block, table: np.ndarray, seen: np.ndarray | None = None) -> None:
+        """Add 1 to the slot of each row of a block in a table of `slots` + 1 entries, of rows that are ``seen``."""
+        if self.is_one_group:
+            table[0] += block.rows if seen is None else np.count_nonzero(seen)
+            return
+        if self._table is None and len(self._columns) == 1:
+            values, valid = self._columns[0].read(block, "key0")
+            lowest, size, _, null_slot = self._radices[0]
+            count_codes_at_once(values, valid, block.ones if seen is None else seen, lowest, size, null_slot, table)
+            return
+        slots = self.slots_of(block)
+        if seen is not None:
+            drop_slots(seen, slots)
+        count_slots(slots, table)
+
+    def mark(self, block: Block, marks: np.ndarray) -> np.ndarray:
+        """Write 1 (uint8) for each row that has one of the keys, else 0, and return that."""
+        if self._ends is not None:
+            marks[:] = 1
+            mark_within(block.view_integers("key0"), block.validity("key0"), *self._ends, marks)
+        elif self._columns:
+            rows = np.empty(block.rows, np.int32)
+            look_up_slots(self.slots_of(block), self._places, rows)
+            np.greater_equal(rows, 0, out=marks.view(np.bool_))
+        else:
+            marks[:] = 1
+        return marks
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """The key of each slot, as `key_rows` returns it."""
+        return self.key_rows()
 
     def read_slots(self, block: Block, names: Sequence[str]) -> np.ndarray:
         """Return the slot of each row by columns of these names (uint64, good until slots are read again)."""
@@ -175,6 +225,14 @@ class KeyCoder:
                 for i, radix in enumerate(self._radices):
                     add_key_codes(block.integers(f"key{i}"), block.validity(f"key{i}"), *radix, out)
         return codes
+
+
+def _ends(columns: Sequence[CodedKeys]) -> tuple[np.int64, np.int64] | None:
+    """Return the first and the last of dense keys that are whole numbers in one column; None for others."""
+    if len(columns) != 1 or columns[0].edges is not None or columns[0].strings is not None:
+        return None
+    lowest, size, null = columns[0].digits
+    return None if null or lowest + size > 2**63 else (np.int64(lowest), np.int64(lowest + size - 1))
 
 
 def code_bins(column: pl.Series, edges: np.ndarray) -> pl.Series:

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.by_unit import UnitRows, aggregate_by_unit, sum_by_unit, survey_by_unit
+from dpfast.aggregation.blocks import Block
+from dpfast.aggregation.by_unit import aggregate_by_unit, sum_by_unit
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.contributions import ROWS, Contribution
 from dpfast.aggregation.filtering import native_filter
@@ -27,13 +28,16 @@ from dpfast.aggregation.guarding import check_rows, read_guarded
 from dpfast.aggregation.keys import KeyColumn, PublicKeys, adopt_keys, column_of, label_keys
 from dpfast.aggregation.memory import check_memory, room_for_rows
 from dpfast.aggregation.native import bin_keys, find_keys, group_natively, join_to_keys, match_rows, read_measure
+from dpfast.aggregation.passing import Passing, PassingSlots
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Engine, is_engine
 from dpfast.aggregation.pushed import PushedAggregation, push_down
 from dpfast.aggregation.rereading import kept_for_more
-from dpfast.aggregation.scatter import Scatter, feed, value_exprs
+from dpfast.aggregation.scatter import Scatter, feed, pick, stands, value_exprs
 from dpfast.aggregation.sources import Source
 from dpfast.aggregation.spilling import check_disk
+from dpfast.aggregation.surveying import place_by_unit, place_rows, survey_by_unit
+from dpfast.aggregation.unit_rows import UnitRows
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.queries import Measure
 
@@ -123,6 +127,8 @@ class Aggregation(Private):
         Whether to tell how much units lose where they are bounded.
     surveys_units
         Whether to tell how many groups units have, and how many rows there, in place of all measures.
+    surveys_values
+        Whether to tell, of measures of points, where one row of each unit lies, in place of all else.
 
     """
 
@@ -136,6 +142,7 @@ class Aggregation(Private):
     lists_groups: bool = False
     tells_losses: bool = False
     surveys_units: bool = False
+    surveys_values: bool = False
 
     @property
     def groups(self) -> int | None:
@@ -225,6 +232,17 @@ class Aggregation(Private):
             return replace(self, source=source)._run(words)
 
     @property
+    def about(self) -> tuple[object, ...]:
+        """Which rows and groups are meant: the same of aggregations whose rows have the same groups."""
+        return self.grouping.by, id(self.grouping.keys), self.grouping.where, self.grouping.privacy_unit
+
+    @property
+    def sorts(self) -> object:
+        """What it is about, if it asks for rows unit by unit and for which rows they are."""
+        marks = any(contribution.way != "rows" for contribution in self.contributions)
+        return self.about if marks and self.unit is not None else None
+
+    @property
     def names(self) -> set[str]:
         """The names of the columns that are read, but for those that only decide which rows count."""
         named = [*map(column_of, self.grouping.by), self.grouping.privacy_unit]
@@ -252,6 +270,8 @@ class Aggregation(Private):
         if self.surveys_units:
             public, coder = self._numbered_keys()
             return Aggregates(public.given, None, [], survey=survey_by_unit(self._unit_rows(public, coder)))
+        if self.surveys_values:
+            return self._place(words)
         if self.unit is not None:
             return self._run_by_unit(words)
         if self.public is not None and self.coder is not None:
@@ -264,6 +284,14 @@ class Aggregation(Private):
                 return Aggregates(found.given, rows, measures)
         return self._run_natively()
 
+    def _place(self, words: Words) -> Aggregates:
+        """Return where values lie, of rows with a public key."""
+        assert self.public is not None
+        rows = self._unit_rows(self.public, self.coder)
+        keyed = bool(self.columns) or self.grouping.where is not None
+        found = place_rows(rows, keyed=keyed) if self.unit is None else place_by_unit(rows, words)
+        return Aggregates(self.public.given, None, list(found))
+
     def _find_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
         """Return the keys found in the data as if they were public, and their coder."""
         found = adopt_keys(find_keys(*bin_keys(self.source.frame, self.columns, [])), self.columns)
@@ -272,13 +300,28 @@ class Aggregation(Private):
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
         """Return the measures of these keys."""
         exprs = [*keys.coded_exprs, *value_exprs(contributions)]
+        passing = self._passing(exprs)
+        if passing is not None:
+            assert isinstance(self.source.unfiltered, pl.DataFrame)
+            columns = pick(self.source.unfiltered, exprs).get_columns() if exprs else []
+            finder = PassingSlots(coder, passing)
+            scatter = Scatter(coder.slots, finder.slots_of, contributions, count_rows=finder.count_rows)
+            scatter.add(pl.DataFrame([*columns, *passing.columns(self.source.unfiltered)]))
+            return [coder.gather(table) for table in scatter.tables()]
         if not exprs and self.source.unfiltered is not None and self.source.blocks is None:
             # Rows that pass are only counted: the engine needs no column of them.
             rows = self.source.frame.lazy().select(pl.len()).collect(engine="streaming").item()
             return [np.full(1, rows, np.int64) for _ in contributions]
-        scatter = Scatter(coder.slots, coder.slots_of, contributions)
+        scatter = Scatter(coder.slots, coder.slots_of, contributions, count_rows=coder.count_rows)
         check_rows(self.source, feed(self.source, exprs, scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
+
+    def _passing(self, exprs: Sequence[pl.Expr]) -> Passing | None:
+        """Return how it is found which rows pass, where all stand in memory; None for all, and for copies of some."""
+        unfiltered, where = self.source.unfiltered, self.grouping.where
+        if where is None or not isinstance(unfiltered, pl.DataFrame) or self.source.blocks is not None:
+            return None
+        return Passing.of(where, unfiltered.schema) if not exprs or stands(exprs) else None
 
     def _run_natively(self) -> Aggregates:
         """Let Polars group."""
@@ -300,7 +343,9 @@ class Aggregation(Private):
     def _numbered_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
         """Return the keys that rows may have, public or found, and their coder."""
         public, coder = self.public, self.coder
-        if public is None:
+        if public is None and self.source.remembered is not None:
+            public, coder = self.source.remembered.find(("keys", self.about), self._find_keys)
+        elif public is None:
             public, coder = self._find_keys()
         if public.given.height > _MOST_GROUPS:
             raise DpfastError("groups are too many to be numbered: there may be 2**31 - 1 at most")
@@ -330,10 +375,17 @@ class Aggregation(Private):
         return Aggregates(self.public.given, None, [], by_unit=sums)
 
     def _unit_rows(self, public: PublicKeys, coder: KeyCoder | None) -> UnitRows:
-        """Return the rows to be bounded, and how their groups are found."""
-        assert self.unit is not None
+        """Return the rows to be bounded or surveyed, and how their groups are found."""
         exprs = public.native_exprs if coder is None else public.coded_exprs
         names = [f"key{i}" for i in range(len(exprs))]
+        columns, source = [*exprs, *([] if self.unit is None else [self.unit])], self.source
+        passing = self._passing([*columns, *value_exprs(self.contributions)])
+        if passing is not None and passing.ranges is not None:
+            assert isinstance(self.source.unfiltered, pl.DataFrame)
+            columns = [*columns, *passing.exprs]
+            source = replace(self.source, frame=self.source.unfiltered, unfiltered=None)
+        else:
+            passing = None
 
         def find_groups(batch: pl.DataFrame, out: np.ndarray) -> None:
             if not names:
@@ -342,10 +394,18 @@ class Aggregation(Private):
                 match_rows(batch.select(names), public, out)
             else:
                 coder.rows_of(batch.select(names), out)
+            if passing is not None:
+                passing.drop(batch, out)
+
+        def mark(block: Block, marks: np.ndarray) -> None:
+            assert coder is not None
+            coder.mark(block, marks)
+            if passing is not None:
+                marks &= passing.mark(block, block.flags)
 
         return UnitRows(
-            self.source,
-            [*exprs, self.unit],
+            source,
+            columns,
             find_groups,
             public.given.height,
             self.contributions,
@@ -353,6 +413,8 @@ class Aggregation(Private):
             self.grouping.max_rows_per_group or 1,
             self.lists_groups,
             self.tells_losses,
+            None if coder is None else mark,
+            self.about,
         )
 
 

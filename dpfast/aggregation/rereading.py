@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpfast.aggregation.guarding import read_guarded
 from dpfast.aggregation.reading_rows import KeptRows
+from dpfast.aggregation.remembering import Remembered
 from dpfast.aggregation.sources import Source
 
 __all__ = ["kept_for_more", "readable_again"]
@@ -21,8 +23,10 @@ def kept_for_more(source: Source, columns: Iterable[str]) -> Iterator[Source]:
 
 
 @contextmanager
-def readable_again(source: Source, columns: Iterable[str]) -> Iterator[Source]:
+def readable_again(source: Source, columns: Iterable[str], sorts: object = None) -> Iterator[Source]:
     """Lend a source that can be read as often as needed: the same where it can, else as `kept_for_more` does.
+
+    What is found of its rows is remembered meanwhile; ``sorts`` says what of the last reading (see `Remembered`).
 
     Raises
     ------
@@ -30,12 +34,17 @@ def readable_again(source: Source, columns: Iterable[str]) -> Iterator[Source]:
         Of fixed words, if the rows cannot be read to their end: see `read_guarded`.
 
     """
+    remembered = Remembered(sorts)
     if source.repeatable:
-        yield source
+        try:
+            yield replace(source, remembered=remembered)
+        finally:
+            remembered.forget()
         return
     lent = kept_for_more(source, columns)
     kept = read_guarded(source, lent.__enter__)
     try:
-        yield kept
+        yield replace(kept, remembered=remembered)
     finally:
+        remembered.forget()
         lent.__exit__(None, None, None)

@@ -19,6 +19,7 @@ from dpfast.aggregation.paths import FilePin, NamedFile, kind_of
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.reading_rows import BLOCK_ROWS, Blocks, frame_of_blocks, read_blocks
+from dpfast.aggregation.remembering import Remembered
 from dpfast.errors import ColumnError, FileError, ParameterError
 
 __all__ = ["Source", "scan_files"]
@@ -52,6 +53,8 @@ class Source(Private):
         What supplies those, to be checked before the charge.
     unfiltered
         The frame with all rows, where ``frame`` and ``blocks`` have those that pass a filter.
+    remembered
+        What is kept from one reading of the rows to the next, where a release reads them more than once.
 
     """
 
@@ -63,6 +66,7 @@ class Source(Private):
     blocks: Blocks | None = field(default=None, repr=False)
     rows: Rows | None = field(default=None, repr=False)
     unfiltered: pl.DataFrame | pl.LazyFrame | None = field(default=None, repr=False)
+    remembered: Remembered | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: Rows, pins: tuple[FilePin, ...] = ()) -> Source:

@@ -16,7 +16,7 @@ from dpfast.aggregation.scans import Source
 from dpfast.kernels.grouping.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.queries import Measure
 
-__all__ = ["Scatter", "feed", "stands", "value_exprs"]
+__all__ = ["Scatter", "feed", "pick", "stands", "value_exprs"]
 
 _CACHE_BYTES = 1 << 22
 """What may be assumed to stay in the processor's last cache: the tables of all threads together."""
@@ -67,14 +67,14 @@ def feed(
         exprs = [pl.first().is_null().alias("row")]
     standing = stands(exprs)
     if isinstance(source.frame, pl.DataFrame) and standing:
-        use(_pick(source.frame, exprs))
+        use(pick(source.frame, exprs))
         return source.frame.height
     lock, rows = threading.Lock(), 0
     if source.blocks is not None:
         # The engine would pass them from thread to thread, and cut them up.
         named = {name for expr in exprs for name in expr.meta.root_names()}
         for block in source.blocks(sorted(named) or source.schema().names()[:1]):
-            use(_pick(block, exprs) if standing else block.select(exprs))
+            use(pick(block, exprs) if standing else block.select(exprs))
             rows += block.height
         return rows
 
@@ -93,7 +93,7 @@ def stands(exprs: Sequence[pl.Expr]) -> bool:
     return bool(exprs) and all(expr.meta.undo_aliases().meta.is_column() for expr in exprs)
 
 
-def _pick(frame: pl.DataFrame, exprs: Sequence[pl.Expr]) -> pl.DataFrame:
+def pick(frame: pl.DataFrame, exprs: Sequence[pl.Expr]) -> pl.DataFrame:
     """Return what expressions that only name columns select, without the engine, which takes its time to start."""
     metas = [expr.meta for expr in exprs]
     return pl.DataFrame(
@@ -123,6 +123,8 @@ class Scatter:
         What a row adds.
     threads
         How many threads share the rows at most; None for as many as their tables fit into the cache.
+    count_rows
+        Counts the rows of a block in a table at once, where that is faster than by their slots.
 
     """
 
@@ -132,7 +134,9 @@ class Scatter:
         slots_of: Callable[[Block], np.ndarray],
         contributions: Sequence[Contribution],
         threads: int | None = None,
+        count_rows: Callable[[Block, np.ndarray], None] | None = None,
     ) -> None:
+        self._count_rows = count_rows if [one.way for one in contributions] == ["rows"] else None
         self._slots = slots
         self._slots_of = slots_of
         self._contributions = contributions
@@ -179,8 +183,11 @@ class Scatter:
         except IndexError:
             tables = self._new_tables()
         fits = len(self._contributions) == 1 or self._bytes <= _CACHE_BYTES // 2
+        if self._count_rows is not None:
+            for _ in block.walk(start, stop):
+                self._count_rows(block, np.asarray(tables[0]))
         # Finding candidates needs the scratch memory that the slots are in.
-        if fits and not any(contribution.coder for contribution in self._contributions):
+        elif fits and not any(contribution.coder for contribution in self._contributions):
             for _ in block.walk(start, stop):
                 self._add_block(block, self._slots_of(block), range(len(tables)), tables)
         else:

@@ -16,7 +16,7 @@ from dpfast.aggregation.blocks import Block, share_blocks
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.private import Private
-from dpfast.aggregation.units import UnitOrder
+from dpfast.aggregation.unit_orders import UnitOrder, shares_of_rows
 from dpfast.kernels.grouping.unit_figures import MISSING, add_rows_of_one, add_unit, add_units
 from dpfast.threads import in_stretches, thread_count
 
@@ -62,12 +62,10 @@ class UnitFigures(Private):
             What rows add.
 
         """
-        number = order.starts.size - 1
+        assert order.rows is not None
         room = int(np.diff(holdings.stops, prepend=0).max(initial=0))
         threads = thread_count(None, order.rows.size) if self._groups <= _MOST_SHARED else 1
-        # Units have very different numbers of rows: each thread gets about as many rows.
-        ends = np.searchsorted(order.starts, np.arange(threads + 1) * (order.rows.size / threads)).clip(0, number)
-        ends[0], ends[-1] = 0, number
+        shares = shares_of_rows(order, threads)
         for job in self._jobs:
             filled = job.filled(values)
 
@@ -79,8 +77,7 @@ class UnitFigures(Private):
                     table, counts = np.zeros(self._groups, np.int64), np.zeros(self._groups, np.int64)
                     owner, place = np.full(self._groups, -1, np.int32), np.empty(self._groups, np.int32)
                     add_units(
-                        int(ends[part]),
-                        int(ends[part + 1]),
+                        *shares[part],
                         order.starts,
                         order.groups,
                         order.rows,

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.aggregation.private import Private
+from dpfast.aggregation.unit_orders import UnitOrder, shares_of_rows
+from dpfast.kernels.grouping.surveying import survey_units
+from dpfast.threads import in_stretches, thread_count
 
 __all__ = ["GROUP_POINTS", "ROW_POINTS", "WHOLE", "UnitSurvey"]
 
@@ -29,8 +32,10 @@ def _points(most: int) -> NDArray[np.int64]:
 
 #: The least numbers of groups, and of rows in a group, of the table's rows and columns; beyond the last all are one.
 GROUP_POINTS, ROW_POINTS = _points(2**31), _points(2**38)
-#: Smaller numbers of rows, as most are, have their column looked up.
-_LOOKED_UP = np.searchsorted(ROW_POINTS, np.arange(1 << 12), side="right") - 1
+#: Smaller numbers, as most are, have their place looked up: both kinds begin with the same points.
+_LOOKED_UP = (np.searchsorted(ROW_POINTS, np.arange(1 << 12), side="right") - 1).clip(0).astype(np.uint8)
+#: Tables of each thread's own stay in the cache.
+_MOST_SHARED = 1 << 16
 
 
 class UnitSurvey(Private):
@@ -50,25 +55,31 @@ class UnitSurvey(Private):
         self.units = np.zeros(GROUP_POINTS.size, np.int64)
         self.shares = np.zeros((GROUP_POINTS.size, ROW_POINTS.size), np.int64)
 
-    def add(self, units: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-        """Count units, of which all pairs are given.
+    def add_units(self, order: UnitOrder, keys: int) -> None:
+        """Count units, of which all rows are given unit by unit; all groups are below ``keys``."""
+        threads = thread_count(None, order.groups.size) if keys <= _MOST_SHARED else 1
+        shares_of = shares_of_rows(order, threads)
 
-        Parameters
-        ----------
-        units, rows
-            Of each pair of a unit and a group that it has rows in, unit by unit: the unit, and how many rows.
+        def count(first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            units, shares = np.zeros_like(self.units), np.zeros_like(self.shares)
+            last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
+            rows = np.empty(max(min(order.longest, keys), 1), np.int64)
+            scratch = last_unit, place, rows
+            points = GROUP_POINTS, ROW_POINTS, _LOOKED_UP
+            survey_units(*shares_of[first], order.starts, order.groups, _SHARES, *points, *scratch, units, shares)
+            return units, shares
 
-        """
-        if not units.size:
-            return
-        groups = np.bincount(units)
-        groups = groups[groups > 0]
-        places = _places(groups, GROUP_POINTS)
-        self.units += np.bincount(places, minlength=GROUP_POINTS.size)
-        # Rounded down, so that a unit's shares add up to no more than it.
-        cells = np.repeat(places * ROW_POINTS.size, groups)
-        cells += _places(rows, ROW_POINTS)
-        np.add.at(self.shares.reshape(-1), cells, np.repeat(_SHARES // groups, groups))
+        for units, shares in in_stretches(count, threads, threads):
+            self.units += units
+            self.shares += shares
+
+    def add_unit(self, rows: NDArray[np.int64]) -> None:
+        """Count one unit, that has these numbers of rows in its groups, at least 1 each."""
+        if rows.size:
+            place = _place(rows.size, GROUP_POINTS)
+            self.units[place] += 1
+            # Rounded down, so that a unit's shares add up to no more than it.
+            np.add.at(self.shares[place], [_place(int(number), ROW_POINTS) for number in rows], _SHARES // rows.size)
 
     def by_groups(self) -> NDArray[np.int64]:
         """Return how many units have so many groups, in parts of `WHOLE`; one unit adds to one of them."""
@@ -86,11 +97,6 @@ class UnitSurvey(Private):
         return found
 
 
-def _places(numbers: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of the last point that each number reaches; both are at least 1."""
-    most = _LOOKED_UP.size - 1
-    found: NDArray[np.int64] = np.take(_LOOKED_UP, numbers, mode="clip")
-    if numbers.max() >= most:
-        many = np.flatnonzero(numbers >= most)
-        found[many] = np.searchsorted(points, numbers[many], side="right") - 1
-    return found
+def _place(number: int, points: NDArray[np.int64]) -> int:
+    """Return the place of the last point that a number reaches; both are at least 1."""
+    return int(np.searchsorted(points, number, side="right")) - 1

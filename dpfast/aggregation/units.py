@@ -10,6 +10,7 @@ how a unit's rows are ordered, and that a choice from n is uniform within 2**-64
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,39 +20,22 @@ import polars as pl
 from dpfast.aggregation.blocks import Block, iterate_blocks, share_blocks
 from dpfast.aggregation.holdings import Holdings
 from dpfast.aggregation.losses import Losses, losses_of
-from dpfast.aggregation.private import Private
 from dpfast.aggregation.strings import StringNumbers
+from dpfast.aggregation.unit_orders import UnitOrder, order_by_unit, shares_of_rows
 from dpfast.columns.comparable import comparable, is_wide
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, DpfastError, ParameterError
-from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
+from dpfast.kernels.grouping.bounding import bound_units
 from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
+from dpfast.threads import in_stretches, thread_count
 
-__all__ = ["BoundedRows", "UnitNumbers", "UnitOrder", "bound_contributions", "express_unit"]
+__all__ = ["BoundedRows", "UnitNumbers", "bound_contributions", "express_unit"]
 
 _WORDS = 1 << 16
 _SPREAD = 4
 _MOST_UNITS = 2**31 - 1
-
-
-@dataclass(frozen=True, repr=False)
-class UnitOrder(Private):
-    """Rows that have a unit and a group, unit by unit: exact and private.
-
-    Attributes
-    ----------
-    starts : int64, one more than units
-        Where the rows of each begin.
-    groups : int32
-        Their groups.
-    rows
-        Which rows they are.
-
-    """
-
-    starts: np.ndarray
-    groups: np.ndarray
-    rows: np.ndarray
+#: So many groups' tables each thread may have.
+_MOST_SHARED = 1 << 16
 
 
 @dataclass
@@ -239,6 +223,7 @@ def bound_contributions(
     list_groups: bool = False,
     tell_losses: bool = False,
     tell_order: bool = False,
+    order: UnitOrder | None = None,
 ) -> BoundedRows:
     """Bound what each unit contributes; see the module's docstring for the guarantee.
 
@@ -268,65 +253,70 @@ def bound_contributions(
         Whether what each unit has and keeps is wanted.
     tell_order
         Whether all rows unit by unit are wanted.
+    order
+        The rows unit by unit where they were sorted before, and which rows they are if ``mark_rows`` or
+        ``tell_order``: it may be overwritten.
 
     """
-    starts = np.zeros(number + 1, np.int64)
-    count_unit_rows(units, groups, starts)
-    longest = int(starts.max())
-    np.cumsum(starts, out=starts)
-    kept = int(starts[-1])
-    sorted_groups = np.empty(kept, np.int32)
-    order = None
+    if order is None:
+        order = order_by_unit(units, number, groups, rows=mark_rows or tell_order)
+    starts, sorted_groups, longest = order.starts, order.groups, order.longest
     sorted_rows: np.ndarray = np.empty(0, np.int32)
-    if mark_rows or tell_order:
-        all_rows = np.empty(kept, np.int32 if len(units) < 2**31 else np.int64)
-        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, all_rows)
-        if tell_order:
-            # Groups that are listed overwrite these.
-            order = UnitOrder(starts, sorted_groups.copy() if list_groups else sorted_groups, all_rows)
-        if mark_rows:
-            sorted_rows = all_rows
-            groups[units < 0] = -1
-    else:
-        sort_by_unit(units, groups, starts[:-1].copy(), sorted_groups, None)
+    if mark_rows:
+        assert order.rows is not None
+        sorted_rows = order.rows
+        groups[units < 0] = -1
+    if tell_order and list_groups:
+        # Groups that are listed overwrite these.
+        sorted_groups = sorted_groups.copy()
 
     room = max(1, min(longest, keys))
-    last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
-    distinct, counts, wanted = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
-    unit_table, row_table = np.zeros(keys + 1, np.int64), np.zeros(keys + 1, np.int64)
     # No unit needs more words at once than one per group it keeps and one per row.
     most_words = min(max_groups, longest) + (longest if mark_rows else 0)
     held = np.zeros(number if list_groups else 0, np.int64)
     kept_rows, all_groups = (np.zeros(number if tell_losses else 0, np.int64) for _ in range(2))
-    unit = 0
-    while unit < number:
-        unit = bound_units(
-            unit,
-            starts,
-            sorted_groups,
-            sorted_rows,
-            # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
-            min(int(max_groups), 2**62),
-            min(int(max_rows), 2**62),
-            _draw(words, max(_WORDS, most_words)),
-            last_unit,
-            place,
-            distinct,
-            counts,
-            wanted,
-            unit_table,
-            row_table,
-            groups,
-            held,
-            kept_rows,
-            all_groups,
-        )
+    # Groups are listed one unit after the other. Tables of each thread's own stay in the cache.
+    threads = 1 if list_groups or keys > _MOST_SHARED else thread_count(None, sorted_groups.size)
+    shares = shares_of_rows(order, threads)
+
+    def bound(first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
+        distinct, counts, wanted = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
+        unit_table, row_table = np.zeros(keys + 1, np.int64), np.zeros(keys + 1, np.int64)
+        unit, last = shares[first]
+        while unit < last:
+            unit = bound_units(
+                unit,
+                last,
+                starts,
+                sorted_groups,
+                sorted_rows,
+                # As Python numbers: each NumPy type would be compiled for anew, which takes a second.
+                min(int(max_groups), 2**62),
+                min(int(max_rows), 2**62),
+                _draw(words, max(_WORDS, most_words)),
+                last_unit,
+                place,
+                distinct,
+                counts,
+                wanted,
+                unit_table,
+                row_table,
+                groups,
+                held,
+                kept_rows,
+                all_groups,
+            )
+        return unit_table[:keys], row_table[:keys]
+
+    tables = in_stretches(bound, threads, threads)
+    unit_table, row_table = (functools.reduce(np.add, columns) for columns in zip(*tables, strict=True))
     holdings = losses = None
     if tell_losses:
         losses = losses_of(np.diff(starts), kept_rows, all_groups, max_groups)
     if list_groups:
         holdings = Holdings(held, sorted_groups[: held[-1] if number else 0].copy())
-    return BoundedRows(unit_table[:keys], row_table[:keys], holdings, losses, order)
+    return BoundedRows(unit_table, row_table, holdings, losses, order if tell_order else None)
 
 
 def _draw(words: Callable[[int], np.ndarray], number: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,23 @@ class ValueAxis:
             found.append(min(max(number, grid.lower), grid.upper + 1) - grid.lower + 1)
         return np.array(found, np.int64)
 
+    def first_floats(self, edges: Sequence[Fraction]) -> NDArray[np.float64]:
+        """Return the first float from each edge on, as float64."""
+        found = []
+        for edge in edges:
+            numerator, denominator = edge.numerator, edge.denominator
+            near = numerator / denominator
+            over, under = near.as_integer_ratio()
+            # As fractions they would be reduced first, which takes far longer.
+            is_below = over * denominator < numerator * under
+            found.append(math.nextafter(near, math.inf) if is_below else near)
+        return np.array(found, np.float64)
+
+    def first_wholes(self, edges: Sequence[Fraction]) -> NDArray[np.int64]:
+        """Return the first whole number from each edge on, of those on the axis and the next one."""
+        least, most = self.grid.lower, self.grid.upper + 1
+        return np.array([min(max(math.ceil(edge), least), most) for edge in edges], np.int64)
+
     def bounds(self, low: Fraction, high: Fraction) -> ReadBounds:
         """Return two places as bounds of the column's own type, the lower one first and apart.
 
@@ -139,6 +157,7 @@ def _moment(ticks: int, dtype: pl.DataType) -> Any:
     return moment.replace(tzinfo=datetime.UTC) if dtype.time_zone is not None else moment  # type: ignore[attr-defined]
 
 
+@cache
 def axis_of(values: ValueKind) -> ValueAxis:
     """Return the axis of a column.
 

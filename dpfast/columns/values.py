@@ -110,8 +110,8 @@ class ValueKind:
         """Refuse a distance between points, where there is another one already."""
 
     def sums(self, steps: NDArray[np.int64], exponent: int) -> Shown:
-        """Return so many steps of ``2**exponent`` ticks."""
-        shown: Shown = steps * (1 if self.whole and exponent == 0 else 2.0**exponent)
+        """Return so many steps of ``2**exponent`` ticks: whole ones as they are."""
+        shown: Shown = steps if self.whole and exponent == 0 else steps * 2.0**exponent
         return shown
 
     def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> Shown:

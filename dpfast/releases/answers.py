@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.columns.candidates import as_series
+from dpfast.columns.values import ValueKind
 from dpfast.queries import DistributionQuery, QuantileQuery
 from dpfast.releases.distribution_answers import answer_distribution
 from dpfast.releases.moment_answers import answer_spread
@@ -54,9 +55,14 @@ def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
     else:
         reach = part.steps(_MISS)
         values, exponent = planned.query.values, part.measure.step_exponent
-        scale = values.distances(np.full(total.size, part.scale * part.step))
-        lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
-        columns = values.sums(total, exponent), scale, lower, upper
+        scale = pl.Series(values.distances(np.array([part.scale * part.step]))).new_from_index(0, total.size)
+        if type(values) is ValueKind and values.whole and exponent == 0 and _is_far_from_ends(total, reach):
+            # Counts, of which there may be very many: no column is copied.
+            shown = pl.Series(total)
+            columns = shown, scale, shown - reach, shown + reach
+        else:
+            lower, upper = (values.sums(_saturating(total, move), exponent) for move in (-reach, reach))
+            columns = values.sums(total, exponent), scale, lower, upper
     if planned.sampled is not None:
         columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
     return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
@@ -69,13 +75,18 @@ def _values(part: DrawnValues, shown: ShownValues) -> tuple[pl.Series | NDArray[
     return shown.lists(shown.values), counts, np.full(shown.groups, part.scale), low, high
 
 
+def _is_far_from_ends(values: NDArray[np.int64], move: int) -> bool:
+    """Return whether what is moved by so much up or down stays an int64."""
+    return max(move, abs(int(values.max(initial=0))), abs(int(values.min(initial=0)))) < 2**62
+
+
 def _saturating(values: NDArray[np.int64], move: int) -> NDArray[np.int64]:
     limits = np.iinfo(np.int64)
     # Of a norm that was chosen very large the noise may reach beyond every int64.
     move = max(min(move, limits.max), -limits.max)
-    if move >= 0:
-        return np.minimum(values, limits.max - move) + move
-    return np.maximum(values, limits.min - move) + move
+    moved = np.minimum(values, limits.max - move) if move >= 0 else np.maximum(values, limits.min - move)
+    moved += move
+    return moved
 
 
 def _mean(

@@ -14,12 +14,10 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation import Aggregates, Aggregation, Grouping, prepare
-from dpfast.aggregation.grouped_points import GroupedPoints
-from dpfast.aggregation.private import Private
+from dpfast.aggregation.places import Places
 from dpfast.aggregation.sources import Source
 from dpfast.columns.bounds import ReadBounds, show_bounds
 from dpfast.columns.value_axis import ValueAxis, axis_of
@@ -35,7 +33,7 @@ from dpfast.releases.query_measures import of_columns
 from dpfast.releases.request import Request
 from dpfast.releases.survey_noise import Surveyor
 
-__all__ = ["BoundsChoice", "bounds_choice"]
+__all__ = ["BoundsChoice", "bounds_choice", "count_places"]
 
 #: Two places on an axis.
 _Pair: TypeAlias = tuple[Fraction, Fraction]
@@ -44,8 +42,6 @@ _Pair: TypeAlias = tuple[Fraction, Fraction]
 _DOUBLINGS_OF_FLOATS, _DOUBLINGS_OF_WHOLE = (-60, 400), (0, 62)
 #: Bounds are multiples of a power of two that is at most this part of their distance.
 _ROUNDED_TO = 64
-#: Points are counted one by one where there are fewer between the least and the largest that occur.
-_MOST_COUNTED = 2**23
 #: What is planned beforehand is planned for bounds of so many ticks, of which sums are floats.
 _STAND_IN = 2**40
 
@@ -55,33 +51,6 @@ def bounds_choice(request: Request) -> BoundsChoice | None:
     queries = {name: query for name, query in request.queries.items() if isinstance(query, Query)}
     open_ones = {name: query.leaves_open for name, query in queries.items() if query.leaves_open}
     return BoundsChoice(queries, open_ones) if open_ones else None
-
-
-class _Places(Private):
-    """Where the values of units lie on an axis: exact and private.
-
-    They are counted by point where few points lie between the least and the largest, else sorted: what is counted
-    between edges is the same.
-    """
-
-    def __init__(self, found: GroupedPoints, axis: ValueAxis) -> None:
-        points = _all_points(found)
-        self._axis, self._size = axis, points.size
-        self._first = int(points.min()) if points.size else 0
-        self._sums: NDArray[np.int64] | None = None
-        if points.size and int(points.max()) - self._first < _MOST_COUNTED:
-            self._sums = np.append(0, np.cumsum(np.bincount(points - points.dtype.type(self._first))))
-        else:
-            self._sorted = pl.Series(points).sort().to_numpy()
-
-    def count(self, edges: Sequence[Fraction]) -> NDArray[np.int64]:
-        """Return how many lie between edges; those beyond the outermost count next to these."""
-        numbers = self._axis.numbers(edges[1:-1])
-        if self._sums is None:
-            below = np.searchsorted(self._sorted, numbers)
-        else:
-            below = self._sums[np.clip(numbers - self._first, 0, self._sums.size - 1)]
-        return np.diff(below, prepend=0, append=self._size).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -192,15 +161,14 @@ class BoundsChoice(PrivateChoice):
         grouping = Grouping(by, keys, unit, limit, limit, request.population, where=request.read_where())
         prepared = prepare(source, grouping, measures)
         assert isinstance(prepared, Aggregation)
-        return prepared
+        return replace(prepared, surveys_values=True)
 
     def choose(self, exact: Aggregates, request: Request, surveyor: Surveyor, draft: Draft) -> Chosen:
         """Find where each column's values lie, and choose bounds for every query by predicted error."""
         axes = self._axes(request)
         spans: dict[str, Span | None] = {}
         for place, column in enumerate(self.columns):
-            places = _Places(exact.measures[place], axes[column])
-            exact.measures[place] = None
+            places, exact.measures[place] = exact.measures[place], None
             spans[column] = _span(places, axes[column], surveyor, Fraction(1, self.questions))
         planned = draft(request)
         found: dict[tuple[str, str], ReadBounds] = {}
@@ -229,15 +197,15 @@ def _column_of(query: Query, argument: str) -> str:
     return str(query.column)
 
 
-def _all_points(found: GroupedPoints) -> NDArray[Any]:
-    """Return the points of all groups."""
-    if int((found.stops - found.starts).sum()) == found.points.size:
-        return found.points
-    slices = zip(found.starts.tolist(), found.stops.tolist(), strict=True)
-    return np.concatenate([found.points[start:stop] for start, stop in slices] or [found.points[:0]])
+def count_places(places: Places, axis: ValueAxis, edges: Sequence[Fraction]) -> NDArray[np.int64]:
+    """Return how many values lie between edges; those beyond the outermost count next to these."""
+    inner = edges[1:-1]
+    if places.kind == "floats":
+        return places.count(axis.first_floats(inner))
+    return places.count(axis.first_wholes(inner) if places.kind == "wholes" else axis.numbers(inner))
 
 
-def _span(places: _Places, axis: ValueAxis, surveyor: Surveyor, part: Fraction) -> Span | None:
+def _span(places: Places, axis: ValueAxis, surveyor: Surveyor, part: Fraction) -> Span | None:
     """Return where values lie, at a part of what a surveyor may spend."""
     left = part
 
@@ -245,7 +213,7 @@ def _span(places: _Places, axis: ValueAxis, surveyor: Surveyor, part: Fraction) 
         nonlocal left
         asked = left if share is None else share * part
         left -= asked
-        return surveyor.draw(places.count(edges), asked)
+        return surveyor.draw(count_places(places, axis, edges), asked)
 
     doublings = _DOUBLINGS_OF_WHOLE if axis.whole else _DOUBLINGS_OF_FLOATS
     return find_span(count, doublings, axis.finest)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -86,14 +87,15 @@ class StagedBlueprint(Blueprint):
 
     def check_source(self) -> None:
         """Refuse data that changed, and what cannot be met by any of the aggregations."""
-        for aggregation in self._surveys():
+        for aggregation in self._surveys:
             aggregation.check_source()
         self.plan.check_source()
 
     def carry_out(self, entry: int, words: Words, stage: Callable[[str], None]) -> Release:
         """Survey, choose, draft, and carry out what is drafted."""
         request, notes, values = self.request, list[str](), dict[str, Any]()
-        with readable_again(self.source, self._names()) as source:
+        assert isinstance(self.plan.aggregation, Aggregation)
+        with readable_again(self.source, self._names(), self.plan.aggregation.sorts) as source:
             for choice, part in zip(self.choices, self._parts(), strict=True):
                 stage(f"surveying units for {choice.about}")
                 exact = choice.prepare(source, request).run(words)
@@ -120,10 +122,11 @@ class StagedBlueprint(Blueprint):
     def _names(self) -> set[str]:
         """Return the columns that are read in either stage."""
         where = self.request.read_where()
-        names = set(() if where is None else where.columns).union(*(one.names for one in self._surveys()))
+        names = set(() if where is None else where.columns).union(*(one.names for one in self._surveys))
         assert isinstance(self.plan.aggregation, Aggregation)
         return names | self.plan.aggregation.names
 
+    @cached_property
     def _surveys(self) -> list[Aggregation]:
         """Return the aggregations of the first stage, as if nothing was chosen in it yet."""
         request = self.request

@@ -79,15 +79,17 @@ def draw_up_staged(request: Request, choices: Sequence[PrivateChoice]) -> Staged
     rest = _as_charged(Budget(whole.kind, of_rest, whole.delta_units))
     opened = replace(request, data=source, schema=None, engine="auto", dataset=known_as, rest=rest)
 
-    def largest(choice: PrivateChoice) -> list[GroupBlueprint]:
+    drafted: list[GroupBlueprint] = []
+
+    def largest(choice: PrivateChoice) -> None:
         others = [other for other in choices if other.about != choice.about]
-        return [draft(extreme) for extreme in _extremes([choice, *others], opened)]
+        drafted[:] = [draft(extreme) for extreme in _extremes([choice, *others], opened)]
 
     # What was narrowed for one choice is so for the next ones.
     for place, choice in enumerate(choices):
         choices[place] = choice.within(largest)
     plan = draft(opened)
-    if rest.kind == "epsilon" and not any(draft(extreme).delta_units for extreme in _extremes(choices, opened)):
+    if rest.kind == "epsilon" and rest.delta_units and not any(extreme.delta_units for extreme in drafted):
         # What needs no delta is not charged any, and so none of the second stage may take it.
         opened = replace(opened, rest=replace(rest, delta_units=0))
         plan = draft(opened)

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import dpfast as dpf
+from dpfast.aggregation import memory
 from dpfast.aggregation.sources import open_source
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
 from dpfast.mechanisms.clipping import spans
-from dpfast.releases import bounds_choice
-from dpfast.releases.bounds_choice import _Places
+from dpfast.releases.bounds_choice import count_places
 from dpfast.releases.plan import bounding_words
 from dpfast.releases.survey_noise import Surveyor
 
@@ -183,7 +183,7 @@ def test_one_unit_changes_one_count_of_a_histogram_by_one(public, seed):
 
         def counts(frame, edges=edges, choice=choice, request=request, axis=axis):
             exact = choice.prepare(open_source(frame), request).run(bounding_words)
-            return _Places(exact.measures[0], axis).count(edges)
+            return count_places(exact.measures[0], axis, edges)
 
         whole = counts(data)
         seen = data.filter(pl.col("k") < 3) if public else data
@@ -304,17 +304,29 @@ def test_a_preview_takes_a_public_sample():
         dpf.preview(plan, rows=100)
 
 
-def test_points_are_counted_the_same_whether_sorted_or_not(seed, monkeypatch):
-    """How places are stored depends on how far they lie apart, which is private: no count may."""
-    draw = np.random.default_rng(seed)
-    data = pl.DataFrame({"f": np.concatenate([draw.normal(5, 3, 500), 10.0 ** draw.uniform(-8, 9, 50)])})
-    plan = dpf.plan(data, epsilon=1.0, m=dpf.mean("f", bounds="auto"), **ROW)
-    (choice,), request = plan._blueprint.choices, plan._blueprint.request
-    edges = [Fraction(float(edge)) for edge in np.unique(draw.normal(0, 10.0 ** draw.uniform(-3, 9, 200)))]
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("unit", [ROW, UNIT], ids=["row", "unit"])
+def test_places_are_counted_the_same_on_every_route(column, unit, tmp_path, monkeypatch):
+    """Where they stand, from a file, of rows that pass a filter, from a stream, and spilled to a disk."""
+    data = frame_of(240).with_columns(u=pl.int_range(240))
+    path = tmp_path / "d.arrow"
+    data.write_ipc(path)
+    twice = pl.concat([data, data.with_columns(k=pl.lit(9, pl.Int64))], rechunk=False)
+    asked = {"keys": KEYS, "epsilon": 1.0, "m": dpf.mean(column, bounds="auto"), **unit}
     found = []
-    for most in (0, 2**40):
-        monkeypatch.setattr(bounds_choice, "_MOST_COUNTED", most)
-        exact = choice.prepare(open_source(data), request).run(bounding_words)
-        found.append(_Places(exact.measures[0], choice._axes(request)["f"]).count(edges).tolist())
-    assert found[0] == found[1]
-    assert sum(found[0]) == 550
+    for source, where in (
+        (data, None), (data.lazy(), None), (path, None), (twice, None), (twice.sort("f"), None),
+        (twice, dpf.column("k") < 9), (twice.lazy(), dpf.column("k") < 9), ("spilled", None),
+    ):  # fmt: skip
+        if isinstance(source, str):
+            monkeypatch.setattr(memory, "room_for_rows", lambda: 3000)
+            source = twice.lazy()
+        plan = dpf.plan(source, "k", where=where, **asked)
+        (choice,), request = plan._blueprint.choices, plan._blueprint.request
+        axis = choice._axes(request)[column]
+        edges = [Fraction(edge) for edge in (-(2**61), -(10**9), -7, -2, -1, 0, 1, 2, 126, 10**5, 10**14, 2**61)]
+        exact = choice.prepare(request.open(), request).run(bounding_words)
+        found.append(count_places(exact.measures[0], axis, edges).tolist())
+    assert all(one == found[0] for one in found)
+    present = data[column].is_not_null() & (data[column].is_not_nan() if data[column].dtype.is_float() else True)
+    assert sum(found[0]) == present.sum()

@@ -132,7 +132,8 @@ def test_one_unit_moves_each_histogram_by_one_count_at_most(seed):
 def test_pairs_count_by_the_groups_that_are_kept():
     """A unit of 2 groups of 1 row, one of 8 groups of 6: of 4 groups that are kept, the first fills half."""
     survey = UnitSurvey()
-    survey.add(np.array([0, 0, *[1] * 8], np.int32), np.array([1, 1, *[6] * 8]))
+    survey.add_unit(np.array([1, 1]))
+    survey.add_unit(np.full(8, 6))
     pairs = survey.by_rows(4) / WHOLE * 4
     assert pairs[list(ROW_POINTS).index(1)] == 2
     assert pairs[list(ROW_POINTS).index(6)] == 4
@@ -141,7 +142,7 @@ def test_pairs_count_by_the_groups_that_are_kept():
 
 def test_very_large_numbers_fit():
     survey = UnitSurvey()
-    survey.add(np.zeros(3, np.int32), np.array([2**38, 2**60, 1]))
+    survey.add_unit(np.array([2**38, 2**60, 1]))
     assert survey.shares.sum() == 3 * (2**18 // 3)
     assert survey.by_rows(1).sum() <= WHOLE
     # As many units as there may be.

@@ -50,10 +50,10 @@ def count_unit_rows(units, groups, starts):
 
 
 @kernel
-def sort_by_unit(units, groups, cursors, sorted_groups, sorted_rows):
+def sort_by_unit(units, groups, first, cursors, sorted_groups, sorted_rows):
     """Write the groups (int32) unit by unit; ``cursors`` holds each unit's next place and moves on.
 
-    ``sorted_rows`` gets the row that each group comes from, unless it is None.
+    ``sorted_rows`` gets the row that each group comes from, counted from ``first`` on, unless it is None.
     """
     number = len(cursors)
     for i in range(len(units)):
@@ -62,13 +62,14 @@ def sort_by_unit(units, groups, cursors, sorted_groups, sorted_rows):
             place = cursors[unit]
             sorted_groups[place] = groups[i]
             if sorted_rows is not None:
-                sorted_rows[place] = i
+                sorted_rows[place] = first + i
             cursors[unit] = place + 1
 
 
 @kernel
 def bound_units(
     unit,
+    last,
     starts,
     sorted_groups,
     sorted_rows,
@@ -87,7 +88,7 @@ def bound_units(
     kept_rows,
     all_groups,
 ):
-    """Choose what each unit keeps, from ``unit`` on, until the units or the words are used up.
+    """Choose what each unit keeps, from ``unit`` on to before ``last``, until the words are used up.
 
     A unit with more than ``max_groups`` groups keeps a uniform subset: the first steps of a Fisher-Yates
     shuffle, one word each. Of a kept group with more than ``max_rows`` rows it keeps ``max_rows``, chosen by
@@ -96,8 +97,8 @@ def bound_units(
 
     Parameters
     ----------
-    unit
-        The unit to begin with.
+    unit, last
+        The unit to begin with, and the one to end before.
     starts : int64, units + 1
         Where each unit's rows begin in ``sorted_groups``.
     sorted_groups : int32
@@ -130,13 +131,12 @@ def bound_units(
     -------
     The first unit that is not done: call again from there with fresh words.
     """
-    units = len(starts) - 1
     choosing_rows = len(sorted_rows) > 0
     listing = len(held) > 0
     telling = len(kept_rows) > 0
     listed = held[unit - 1] if listing and unit > 0 else 0
     used = 0
-    while unit < units:
+    while unit < last:
         start, stop = starts[unit], starts[unit + 1]
         rows = stop - start
         needed = min(max_groups, rows) if rows > max_groups else 0
@@ -205,4 +205,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

@@ -18,10 +18,16 @@ __all__ = [
     "add_to_slots",
     "clip_integers",
     "count_choices",
+    "count_codes_at_once",
     "count_slots",
+    "count_within",
+    "drop_groups",
+    "drop_slots",
     "find_bins",
     "find_values",
+    "is_counting",
     "look_up_slots",
+    "mark_within",
     "narrow_slots",
     "number_floats",
     "round_floats",
@@ -60,6 +66,63 @@ def count_slots(slots, table):
     trash = np.uint64(len(table) - 1)
     for i in range(len(slots)):
         table[min(np.uint64(slots[i]), trash)] += 1
+
+
+@kernel
+def count_codes_at_once(values, valid, seen, lowest, size, null_slot, table):
+    """Add 1 to ``table[value - lowest]`` for each row: what `add_key_codes` and `count_slots` do, in one pass.
+
+    ``values`` int64, ``lowest`` and ``size`` uint64; a null row has ``null_slot``, one that is not in range or not
+    ``seen`` (uint8) the trash, which is the last entry.
+    """
+    trash = np.uint64(len(table) - 1)
+    null_slot = min(null_slot, trash)
+    for i in range(len(values)):
+        offset = np.uint64(values[i]) - lowest
+        slot = offset if offset < size else trash
+        slot = slot if valid[i] != 0 else null_slot
+        table[slot if seen[i] != 0 else trash] += 1
+
+
+@kernel
+def is_counting(codes):
+    """Return whether codes (uint64) are 0, 1, 2, and so on."""
+    i = 0
+    while i < len(codes) and codes[i] == np.uint64(i):
+        i += 1
+    return i == len(codes)
+
+
+@kernel
+def mark_within(values, valid, least, most, marks):
+    """Take the mark (uint8) of rows whose value is null, NaN, or not from ``least`` to ``most``."""
+    for i in range(len(marks)):
+        x = values[i]
+        marks[i] &= np.uint8((valid[i] != 0) & (x >= least) & (x <= most))
+
+
+@kernel
+def count_within(values, valid, least, most):
+    """Return how many values are neither null nor NaN, and from ``least`` to ``most``."""
+    found = np.int64(0)
+    for i in range(len(values)):
+        x = values[i]
+        found += np.int64((valid[i] != 0) & (x >= least) & (x <= most))
+    return found
+
+
+@kernel
+def drop_slots(seen, slots):
+    """Put rows that are not ``seen`` (uint8) into the largest slot (uint64), which is beyond all tables."""
+    for i in range(len(slots)):
+        slots[i] = slots[i] if seen[i] != 0 else np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def drop_groups(seen, groups):
+    """Take the group (int32) of rows that are not ``seen`` (uint8)."""
+    for i in range(len(groups)):
+        groups[i] = groups[i] if seen[i] != 0 else np.int32(-1)
 
 
 @kernel
@@ -211,4 +274,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

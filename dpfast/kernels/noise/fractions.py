@@ -52,4 +52,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

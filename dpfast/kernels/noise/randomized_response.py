@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

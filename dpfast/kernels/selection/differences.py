@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

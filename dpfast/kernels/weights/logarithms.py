@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): df5af6a4aa66da79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af

@@ -20,6 +20,8 @@ __all__ = ["Stakes", "bounds_around", "bounds_from_zero", "bounds_of_all"]
 
 #: Bounds are considered on a grid that is so many times as fine as that of the counts.
 _FINER = 4
+#: So many lower bounds are weighed at a time.
+_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,23 @@ def bounds_around(span: Span, stakes: Stakes) -> tuple[Fraction, Fraction]:
 
     """
     around = _Places(span)
-    places, power = around.places, stakes.power
-    lower, upper = np.meshgrid(places, places, indexing="ij")
-    half = (upper - lower) / 2
-    lost = np.hypot(around.lost_below(power)[:, None], around.lost_above(power)[None, :])
-    errors = np.hypot(_cost(lost, stakes), _noise(half, stakes))
-    errors[half <= 0] = math.inf
-    low, high = np.unravel_index(int(np.argmin(errors)), errors.shape)
-    return span.centre + Fraction(float(places[low])), span.centre + Fraction(float(places[high]))
+    power = stakes.power
+    # As parts of the farthest distance, whose powers and their squares are floats.
+    whole = float(around.places[-1])
+    places, scale = around.places / whole, whole**power
+    below, above = (_cost(lost / scale, stakes) ** 2 for lost in (around.lost_below(power), around.lost_above(power)))
+    least, low, high = math.inf, 0, places.size - 1
+    # Some lower bounds at a time, with all upper ones above the first of them: what is compared stays in the cache.
+    for first in range(0, places.size - 1, _ROWS):
+        half = (places[None, first:] - places[first : first + _ROWS, None]) / 2
+        errors = _noise(half, stakes) ** 2
+        errors += below[first : first + _ROWS, None]
+        errors += above[None, first:]
+        errors[half <= 0] = math.inf
+        row, column = divmod(int(np.argmin(errors)), errors.shape[1])
+        if errors[row, column] < least:
+            least, low, high = float(errors[row, column]), first + row, first + column
+    return span.centre + Fraction(float(around.places[low])), span.centre + Fraction(float(around.places[high]))
 
 
 def bounds_from_zero(span: Span, stakes: Stakes) -> tuple[Fraction, Fraction]:

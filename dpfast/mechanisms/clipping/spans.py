@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -80,7 +80,7 @@ def find_span(count: Counted, doublings: tuple[int, int], finest: Callable[[Frac
     """
     edges = _signed(doublings)
     counts, noise = count(edges, _FIRST)
-    told = _told(counts, noise, _farther(edges, counts))
+    told = _told(counts, noise, _farther(_sizes(doublings), counts))
     if told is None:
         return None
     first, last = told
@@ -116,10 +116,11 @@ def _beyond(edges: NDArray[np.float64], counts: NDArray[np.int64], noise: Intege
     return Survey(edges, counts.astype(np.float64), noise.deviation, noise.mechanism == "laplace", expected)
 
 
-def _signed(doublings: tuple[int, int]) -> list[Fraction]:
+@cache
+def _signed(doublings: tuple[int, int]) -> tuple[Fraction, ...]:
     """Return powers of two of both signs, and 0."""
     powers = [Fraction(2) ** exponent for exponent in range(doublings[0], doublings[1] + 1)]
-    return [*(-power for power in reversed(powers)), Fraction(0), *powers]
+    return (*(-power for power in reversed(powers)), Fraction(0), *powers)
 
 
 def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
@@ -128,13 +129,20 @@ def _growing(closest: Fraction, farthest: Fraction) -> list[Fraction]:
     return [closest * Fraction(_GROWTH**place) for place in range(cells + 1)]
 
 
-def _farther(edges: Sequence[Fraction], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+@cache
+def _sizes(doublings: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the largest magnitudes in the cells between `_signed` edges, as powers of two."""
+    places = np.abs(np.array([float(edge) for edge in _signed(doublings)]))
+    sizes: NDArray[np.float64] = np.log2(np.maximum(places[1:], places[:-1]))
+    return sizes
+
+
+def _farther(sizes: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how much larger the values of each cell are than those of the most common one, as logarithms.
 
     A cell that noise alone fills makes the grid of the last histogram as much too coarse. So the probability of that
     is divided by as much, and what it costs is the same of every cell.
     """
-    sizes = np.array([math.log2(max(abs(one), abs(other))) for one, other in pairwise(edges)])
     farther = np.clip(sizes - sizes[np.argmax(counts)], _NEAR, _FARTHEST) - _NEAR
     return np.asarray(farther * math.log(2.0))
 
