@@ -35,14 +35,11 @@ from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, c
 from dpfast.queries import Query, UnitQuery
 from dpfast.releases.choosing_keys import rough_scale
 from dpfast.releases.private_choices import Chosen, Draft, PrivateChoice
-from dpfast.releases.request import Request
+from dpfast.releases.request import LIMITS, Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.survey_noise import Surveyor
 
-__all__ = ["LIMITS", "LimitsChoice", "limits_choice"]
-
-#: The parameters that may be open.
-LIMITS = ("max_groups", "max_rows_per_group")
+__all__ = ["LimitsChoice", "limits_choice"]
 
 #: What counts and sums lose are rows, and others pairs of a unit and a group; all that is not here are ratios.
 _KINDS: dict[str, AimKind] = {
@@ -64,7 +61,7 @@ def limits_choice(request: Request) -> LimitsChoice | None:
     if request.max_rows_per_group is None and request.adds_once:
         request = replace(request, max_rows_per_group=ALL_ROWS)
     limits = request.max_groups, request.max_rows_per_group
-    if request.privacy_unit is None or None in limits or "auto" not in limits:
+    if request.privacy_unit is None or None in limits or not request.open_limits:
         return None
     by = request.read_by()
     groups = 1 if not by else None if request.keys is None else max(request.keys.height, 1)
@@ -155,7 +152,7 @@ class LimitsChoice(PrivateChoice):
 
     def _with(self, request: Request, groups: int, rows: int) -> Request:
         """Return the request with limits in place of those that are open."""
-        if "auto" not in (request.max_groups, request.max_rows_per_group):
+        if not request.open_limits:
             return request
         given = self.max_groups or groups, self.max_rows or rows
         return replace(request, max_groups=given[0], max_rows_per_group=given[1])
