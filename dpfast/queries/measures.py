@@ -227,8 +227,8 @@ class Measure:
         if unit.keeps_all_rows:
             return ", whatever rows it has there"
         if self.kind == "unit_sum":
-            return f", as much as {rows} rows of {largest / rows:g} each would be"
-        return f", 1/{rows} of what {rows} rows would be"
+            return f"; {rows} rows of at most {largest / rows:g} each would be as much"
+        return f"; {rows} rows of it would be {rows} times as much"
 
     def _sensitivity_of_bins(self, unit: PrivacyUnit) -> Sensitivity:
         """Return how far counts of bins, and of blocks of them, can move.

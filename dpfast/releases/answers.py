@@ -99,7 +99,7 @@ def _mean(
     step = 2.0**summed.measure.step_exponent
     middle = summed.measure.centre * Fraction(step)
     noise = MeanNoise(summed.noises(step), counted.noises(1.0), float(max(high - middle, middle - low)))
-    sums, counts = total * step, count.astype(np.float64)
+    sums, counts = (total * step).astype(np.float64), count.astype(np.float64)
     rows = np.maximum(counts, 1.0)
     lower, upper = noise.interval(sums, counts, _MISS)
     together = np.clip(sums.sum() / max(float(counts.sum()), 1.0), float(low - middle), float(high - middle))

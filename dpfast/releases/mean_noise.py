@@ -5,9 +5,9 @@ of two measures, each with words of its own. So s - m t is a weighted sum of ind
 `dpfast.mechanisms.noise.joint_widths` says how far it is off, and S + s - m (n + t) is s - m t. Other queries may read
 the same t: what is said here is said of each mean by itself.
 
-The interval. It holds every m with abs(S + s - m (n + t)) <= L(abs(m)), where L(m) is a bound of s - m t that holds with
-probability 1 - miss. So m is in it with that probability, whatever n is (Fieller 1954). L is a line. The quantile of
-abs(s - m t) is a norm of the vector (1, m) where the noise is symmetric and log-concave (Lagoa, Li, Sznaier 2005,
+The interval. It holds every m with abs(S + s - m (n + t)) <= L(abs(m)), where L(m) is a bound of s - m t that holds
+with probability 1 - miss. So m is in it with that probability, whatever n is (Fieller 1954). L is a line. The quantile
+of abs(s - m t) is a norm of the vector (1, m) where the noise is symmetric and log-concave (Lagoa, Li, Sznaier 2005,
 theorem 2.1), and so convex in m, below the chord from m = 0 to m = B. The union bound is a line as well; which of the
 two is taken depends on scales alone.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,10 @@ class MeanNoise:
     counted: tuple[Noise, ...]
     beyond: float
 
-    @property
+    @cached_property
     def _all(self) -> tuple[Noise, ...]:
-        return self.summed + tuple(noise._replace(worth=noise.worth * self.beyond) for noise in self.counted)
+        counted = (Noise(noise.mechanism, noise.scale, noise.worth * self.beyond) for noise in self.counted)
+        return (*self.summed, *counted)
 
     @property
     def replaced_below(self) -> float:
@@ -115,7 +117,8 @@ class MeanNoise:
         if exceeding(self._all, error * rows) <= left:
             return True
         # Very small noise is mostly 0, of which only its own law tells.
-        return self.together(left) <= error * rows
+        each = left / len(self._all)
+        return math.fsum(noise.reach(each) for noise in self._all) <= error * rows
 
     def _replaced(self, rows: float) -> float:
         """Return at least the probability that noise leaves too few values of so many."""

@@ -30,8 +30,9 @@ from dpfast.releases.wishes import Wish, check_limit
 
 __all__ = ["Fulfilled", "fulfil"]
 
-#: Ways to plan that seem to cost so many times as much as the cheapest are not looked at.
-_DEAR = 1.4
+#: Ways to plan that seem to cost so many times as much as the cheapest are not looked at: about, and once their shares
+#: are raised or lowered until they meet all wishes.
+_DEAR, _DEARER = 1.4, 1.05
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,10 @@ def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None)
         if about is not None:
             possible.append((sum(about), problem))
     cheapest = min((cost for cost, _ in possible), default=0)
-    near = [_met(problem, selected, most, tests=tests) for cost, problem in possible if cost <= _DEAR * cheapest]
-    found = [met for met in near if met is not None]
+    near = [(problem.cost_of_units(tests=tests), problem) for cost, problem in possible if cost <= _DEAR * cheapest]
+    cheapest_met = min((cost for cost, _ in near), default=0)
+    last = [_met(problem, selected, most, tests=tests) for cost, problem in near if cost <= _DEARER * cheapest_met]
+    found = [met for met in last if met is not None]
     if not found:
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
         raise ParameterError("error", _written(wishes), allowed, "wish for less")

@@ -34,8 +34,8 @@ __all__ = ["DRAWN", "SharesProblem"]
 DRAWN = ("quantile", "minimum", "maximum", "mode")
 _ROUNDS, _SETTLED = 400, 1e-7
 _EXCHANGES, _FACTORS = 4, (1.3, 1.1, 1.03, 1.01)
-#: To which part of themselves shares are lowered: while they are exchanged, before that, and in the end.
-_ROUGHLY, _NEARLY, _EXACTLY = 2.0**-14, 2.0**-20, 2.0**-53
+#: To which part of themselves shares are lowered: while they are exchanged, and in the end.
+_ROUGHLY, _EXACTLY = 2.0**-14, 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -143,17 +143,27 @@ class SharesProblem:
         scales = self._least_scales()
         return [(size / min(scale, 2.0**58)) ** root for size, scale in zip(self._sizes, scales, strict=True)]
 
+    @cached_property
+    def _met_shares(self) -> list[float]:
+        """About the shares of least cost, raised or lowered together as far as all wishes need."""
+        shares = self.near_shares()
+        times = _least(lambda times: self.meets([share * times for share in shares]), 1.0, _ROUGHLY)
+        return [share * times for share in shares]
+
+    def cost_of_units(self, *, tests: bool) -> float:
+        """Return about what the wishes cost, in units of the budget: infinity where it is beyond any."""
+        units = self.units(self._met_shares, tests=tests) if all(map(math.isfinite, self._met_shares)) else None
+        return math.inf if units is None else sum(units)
+
     def least_shares(self) -> list[float]:
         """Return the shares of least cost that meet all wishes."""
         if not self.measures:
             return []
-        shares, places = self.near_shares(), list(range(len(self.measures)))
-        times = _least(lambda times: self.meets([share * times for share in shares]), 1.0, _NEARLY)
-        shares = [share * times for share in shares]
+        shares, places = self._met_shares, list(range(len(self.measures)))
         hubs = [place for place in places if any(self.wished[name].rows for name in self._needing[place])]
         hubs = [place for place in hubs if self.measures[place].kind not in ("sum", "matches")]
         others = [place for place in places if place not in hubs]
-        ways = [self._lowered(shares, order, _NEARLY) for order in ([*hubs, *others], [*others, *hubs])]
+        ways = [self._lowered(shares, order, _ROUGHLY) for order in ([*hubs, *others], [*others, *hubs])]
         best = self._exchanged(min(ways, key=self.cost), hubs)
         return self._lowered(best, places, _EXACTLY)
 
@@ -181,7 +191,9 @@ class SharesProblem:
             for hub, factor in product(hubs, _FACTORS):
                 names = self._needing[hub]
                 beside = [
-                    place for place, some in enumerate(self._needing) if place != hub and not set(some).isdisjoint(names)
+                    place
+                    for place, some in enumerate(self._needing)
+                    if place != hub and not set(some).isdisjoint(names)
                 ]
                 for times in (factor, 1 / factor):
                     while True:
@@ -195,7 +207,7 @@ class SharesProblem:
         return best
 
     def _least_scales(self) -> list[float]:
-        """Return the scales of least cost, about: as if noise were not rounded, and all of it Gaussian where it adds up."""
+        """Return the scales of least cost, about: as if noise were not rounded, and Gaussian where it adds up."""
         power, limits = self._power, self._limits()
         costs = [size**power for size in self._sizes]
         multipliers, scales = [1.0] * len(limits), [1.0] * len(costs)

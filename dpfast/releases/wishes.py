@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 from dpfast.accounting.budget import LARGEST_RHO, Kind
@@ -95,6 +96,10 @@ class Wish:
     error: float
     rows: int | None
 
+    @cached_property
+    def _beyond(self) -> float:
+        return half_range(self.query)
+
     def reached(self, parts: Sequence[Part]) -> float:
         """Return the error of what is planned: exceeded with probability 0.05 at most. Of means see `MeanNoise`."""
         if self.rows is None:
@@ -103,7 +108,7 @@ class Wish:
         assert isinstance(summed, NoisyMeasure)
         assert isinstance(counted, (NoisyMeasure, Combined))
         noises = summed.noises(summed.step), counted.noises(1.0)
-        reached = MeanNoise(*noises, half_range(self.query)).error(self.rows, MISS)
+        reached = MeanNoise(*noises, self._beyond).error(self.rows, MISS)
         # Both are true bounds; they may differ in the last digits.
         return min(reached, self.error) if self.is_met(noises) else reached
 
@@ -114,7 +119,7 @@ class Wish:
             reach = joint_reach(noises[0], MISS)
             return (reach if len(noises[0]) == 1 else math.floor(reach)) <= self.error
         summed, counted = map(tuple, noises)
-        return MeanNoise(summed, counted, half_range(self.query)).is_within(self.error, self.rows, MISS)
+        return MeanNoise(summed, counted, self._beyond).is_within(self.error, self.rows, MISS)
 
     def said(self, parts: Sequence[Part]) -> str:
         """Return the wish in words, and what is reached."""

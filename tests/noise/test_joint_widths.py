@@ -120,10 +120,11 @@ def test_of_two_kinds_or_of_many_the_union_bound_is_left():
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (30.0, 1.0), (1.0, 30.0), (5.0, 5.0, 5.0), (900.0, 2.0, 7.0)])
 def test_the_reach_is_convex_in_what_the_others_count(mechanism, scales):
-    """The theorem that intervals of means rest on, at 200 places; what is made distinct of scales is a part in 2**13."""
+    """The theorem that intervals of means rest on; scales that are made to differ add a part in 2**13."""
 
     def reach(worth):
-        return continuous_reach([Noise(mechanism, scales[0], 1.0), *(Noise(mechanism, s, worth) for s in scales[1:])], 0.05)
+        others = [Noise(mechanism, scale, worth) for scale in scales[1:]]
+        return continuous_reach([Noise(mechanism, scales[0], 1.0), *others], 0.05)
 
     places = np.geomspace(1e-3, 1e3, 200)
     for low, high in itertools.combinations(places[::20], 2):
