@@ -31,7 +31,7 @@ from dpfast.aggregation.sources import Source
 from dpfast.aggregation.unit_survey import GROUP_POINTS, ROW_POINTS, WHOLE, UnitSurvey
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts
+from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts, with_tail
 from dpfast.queries import Query, UnitQuery
 from dpfast.releases.choosing_keys import rough_scale
 from dpfast.releases.private_choices import Chosen, Draft, PrivateChoice
@@ -50,8 +50,9 @@ _KINDS: dict[str, AimKind] = {
 _DRAWN = {"quantile": 10, "minimum": 10, "maximum": 10, "mode": 1}
 #: The largest limits that are chosen: of keys that are selected, whose rules are planned for each of a unit's keys.
 _MOST_GROUPS, _MOST_SELECTED, _MOST_ROWS = 2**12, 2**8, 2**16
-#: Rows are surveyed of so many groups of a unit that this part of all pairs is kept.
-_MOST_PAIRS = 0.8
+#: Rows are surveyed of so many groups of a unit that this part of all pairs is kept: of units with more groups, which
+#: mostly have more rows in each too, pairs count for less.
+_MOST_PAIRS = 0.95
 #: Numbers of groups need not be surveyed where they are limited to so few.
 _FEW = 4
 
@@ -190,7 +191,7 @@ class LimitsChoice(PrivateChoice):
         shares = np.zeros(ROW_POINTS.size)
         if rows:
             noisy, noise = surveyor.draw(survey.by_rows(weighted), whole=WHOLE)
-            shares = told_counts(ROW_POINTS, noisy, noise) / WHOLE
+            shares = with_tail(ROW_POINTS, told_counts(ROW_POINTS, noisy, noise) / WHOLE)
             if known:
                 units[np.searchsorted(GROUP_POINTS, weighted, side="right") - 1] = shares.sum()
         if not shares.any():
