@@ -55,8 +55,8 @@ class MeanNoise:
 
     @cached_property
     def _all(self) -> tuple[Noise, ...]:
-        counted = (Noise(noise.mechanism, noise.scale, noise.worth * self.beyond) for noise in self.counted)
-        return (*self.summed, *counted)
+        weighted = (noise._replace(worth=noise.worth * self.beyond) for noise in self.counted)
+        return (*self.summed, *weighted)
 
     @property
     def replaced_below(self) -> float:

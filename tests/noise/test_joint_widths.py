@@ -108,6 +108,17 @@ def test_one_noise_is_as_before(mechanism, scale):
             assert exceeding([noise], reach) == pytest.approx(chances[sums > reach].sum(), rel=1e-5, abs=1e-12)
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_what_is_rounded_once_more_reaches_as_much_further(mechanism):
+    once, twice = Noise(mechanism, 7.0, 2.0), Noise(mechanism, 7.0, 2.0, 1.0)
+    for reach in (joint_reach, continuous_reach):
+        assert reach([twice], 0.05) == pytest.approx(reach([once], 0.05) + 2)
+        assert reach([twice, once], 0.05) == pytest.approx(reach([once, once], 0.05) + 2)
+    for w in (3.0, 10.0, 50.0):
+        assert exceeding([twice], w + 2) == exceeding([once], w)
+        assert exceeding([twice, once], w + 2) == pytest.approx(exceeding([once, once], w))
+
+
 def test_of_two_kinds_or_of_many_the_union_bound_is_left():
     mixed = [Noise("laplace", 5.0, 1.0), Noise("gaussian", 5.0, 1.0)]
     many = [Noise("laplace", 5.0, 1.0)] * 4

@@ -36,15 +36,19 @@ _NORMAL = NormalDist()
 
 
 class Noise(NamedTuple):
-    """The noise of an integer, by its kind and scale, and what an integer counts in a sum."""
+    """The noise of an integer, by its kind and scale, and what an integer counts in a sum.
+
+    ``moved`` is by how much the sum may be rounded once more, in integers.
+    """
 
     mechanism: Literal["laplace", "gaussian"]
     scale: float
     worth: float
+    moved: float = 0.0
 
     def reach(self, miss: float) -> float:
         """Return a bound that holds with probability at least 1 - ``miss``."""
-        return half_width(self.mechanism, self.scale, miss) * self.worth
+        return (half_width(self.mechanism, self.scale, miss) + self.moved) * self.worth
 
     @property
     def deviation(self) -> float:
@@ -60,8 +64,8 @@ def rounding(noise: Noise) -> float:
     """
     grid = grid_of_integers(noise.scale)
     if noise.mechanism == "gaussian" or grid > 1:
-        return grid / 2 * noise.worth
-    return (1 - noise.scale * math.log(2 / (1 + math.exp(-1 / noise.scale)))) * noise.worth
+        return (grid / 2 + noise.moved) * noise.worth
+    return (1 - noise.scale * math.log(2 / (1 + math.exp(-1 / noise.scale))) + noise.moved) * noise.worth
 
 
 def exceeding(noises: Sequence[Noise], reach: float) -> float:
@@ -144,7 +148,7 @@ def continuous_reach(noises: Sequence[Noise], miss: float) -> float:
 
 def _beyond(noise: Noise, reach: float) -> float:
     """Return the same of one noise; exactly where the grid is 1."""
-    whole, scale = math.floor(reach / noise.worth), noise.scale
+    whole, scale = math.floor(reach / noise.worth - noise.moved), noise.scale
     if whole < 0:
         return 1.0
     if grid_of_integers(scale) > 1:
