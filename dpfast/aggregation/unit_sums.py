@@ -14,8 +14,7 @@ from dpfast.aggregation.blocks import Block
 from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.private import Private
 from dpfast.aggregation.scatter import Scatter
-from dpfast.aggregation.units import starts_of_units
-from dpfast.kernels.grouping.bounding import sort_by_unit
+from dpfast.kernels.grouping.bounding import count_unit_rows, sort_by_unit
 from dpfast.kernels.grouping.pairing import number_pairs
 
 __all__ = ["UnitSums", "count_pairs", "sum_pairs"]
@@ -92,7 +91,9 @@ def _number(
     pairs: NDArray[np.int64] | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Return every pair's unit and group, unit by unit, and how many rows it has; ``pairs`` gets each row's pair."""
-    starts, _ = starts_of_units(units, number, groups)
+    starts = np.zeros(number + 1, np.int64)
+    count_unit_rows(units, groups, starts)
+    np.cumsum(starts, out=starts)
     kept = int(starts[-1])
     sorted_groups = np.empty(kept, np.int32)
     sorted_rows: NDArray[Any] | None = None if pairs is None else np.empty(kept, np.int64)

@@ -27,7 +27,7 @@ from dpfast.errors import ColumnError, DpfastError, ParameterError
 from dpfast.kernels.grouping.bounding import bound_units, count_unit_rows, sort_by_unit
 from dpfast.kernels.grouping.factorizing import factorize_values, offset_values, reinsert_values
 
-__all__ = ["BoundedRows", "UnitNumbers", "UnitOrder", "bound_contributions", "express_unit", "starts_of_units"]
+__all__ = ["BoundedRows", "UnitNumbers", "UnitOrder", "bound_contributions", "express_unit"]
 
 _WORDS = 1 << 16
 _SPREAD = 4
@@ -226,18 +226,6 @@ def _refuse_more(units: int) -> None:
         raise DpfastError("privacy units are too many to be numbered: there may be 2**31 - 1 at most")
 
 
-def starts_of_units(units: np.ndarray, number: int, groups: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return where the rows of each unit begin once they are sorted, last of all their number; and the most of a unit.
-
-    Parameters are as of `bound_contributions`: rows without a unit or a group are left out.
-    """
-    starts = np.zeros(number + 1, np.int64)
-    count_unit_rows(units, groups, starts)
-    longest = int(starts.max())
-    np.cumsum(starts, out=starts)
-    return starts, longest
-
-
 def bound_contributions(
     units: np.ndarray,
     number: int,
@@ -282,7 +270,10 @@ def bound_contributions(
         Whether all rows unit by unit are wanted.
 
     """
-    starts, longest = starts_of_units(units, number, groups)
+    starts = np.zeros(number + 1, np.int64)
+    count_unit_rows(units, groups, starts)
+    longest = int(starts.max())
+    np.cumsum(starts, out=starts)
     kept = int(starts[-1])
     sorted_groups = np.empty(kept, np.int32)
     order = None
