@@ -22,7 +22,7 @@ from dpfast.queries import Query, RankedQuery
 _GROUPS, _ROWS, _EACH = 200, 1000, 5
 _VALUES, _MOST, _DELTA = 50, 5, 1e-6
 _EDGES = np.linspace(-4, 4, 161).tolist()
-_BOUNDS = (-10.0, 10.0)
+_BOUNDS, _OF_UNITS = (-10.0, 10.0), (-30.0, 30.0)
 _KEYS = pl.DataFrame({"key": np.arange(_GROUPS)})
 _TARGET = Path(__file__).parent / "query_errors.md"
 
@@ -108,6 +108,7 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
         v=x.var(), c=pl.cov("x", "y"), p=(x > 1).mean(), u=pl.col("unit").n_unique(),
         h=pl.concat_list(((x >= low) & (x < high)).sum() for low, high in pairwise(_EDGES[::8])),
         f=pl.concat_list((x <= edge).mean() for edge in _EDGES),
+        d=x.std(), low=x.quantile(0.01), high=x.quantile(0.99), s=x.sum(), m=x.mean(),
     )  # fmt: skip
     few = _EDGES[::8]
 
@@ -118,7 +119,9 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
     ours = {
         "v": dpf.variance("x", bounds=_BOUNDS), "p": dpf.proportion("x", above=1), "u": dpf.units(),
         "c": dpf.covariance("x", "y", bounds=_BOUNDS, other_bounds=_BOUNDS), "h": dpf.histogram("x", few),
-        "f": dpf.cdf("x", _EDGES),
+        "f": dpf.cdf("x", _EDGES), "d": dpf.std("x", bounds=_BOUNDS), "low": dpf.minimum("x", bounds=_BOUNDS),
+        "high": dpf.maximum("x", bounds=_BOUNDS), "s": dpf.sum("x", unit_bounds=_OF_UNITS),
+        "m": dpf.mean("x", bounds=_BOUNDS, per="unit"),
     }  # fmt: skip
     errors = {
         name: error(_released(frame, epsilon, **{name: query})[name], truth[name]) for name, query in ours.items()
@@ -136,6 +139,10 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
     cells = _released(frame, epsilon, h=dpf.histogram("x", [-1e6, *_EDGES, 1e6]))["h"]
     counts = np.array(cells.to_list(), np.float64).cumsum(axis=1)
     prefix = pl.Series((counts[:, :-1] / np.maximum(counts[:, -1:], 1)).tolist())
+    ends = np.concatenate([_EDGES, _EDGES[-1:]])
+    low, high = (pl.Series(ends[(np.array(prefix.to_list()) < part).sum(axis=1)]) for part in (0.01, 0.99))
+    rows = {"s": dpf.sum("x", bounds=_BOUNDS), "m": dpf.mean("x", bounds=_BOUNDS)}
+    by_row = {name: _released(frame, epsilon, **{name: query})[name] for name, query in rows.items()}
     others = {
         "v": ("sums of squares and values, and a count", _moments(frame, epsilon, x, "x")),
         "c": ("sums of products and values, and a count", _moments(frame, epsilon, y, "y")),
@@ -143,6 +150,11 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
         "u": ("a count of rows, divided by 5", _released(frame, epsilon, n=dpf.count())["n"] / _EACH),
         "h": ("20 sums, at a twentieth of epsilon each", pl.Series(np.stack(bins, axis=1).tolist())),
         "f": ("a histogram, added up", prefix),
+        "d": ("the root of such a variance", _moments(frame, epsilon, x, "x").clip(0).sqrt()),
+        "low": ("where a histogram reaches 1%", low),
+        "high": ("where a histogram reaches 99%", high),
+        "s": ("a sum of rows, each within its bounds", by_row["s"]),
+        "m": ("a mean of rows", by_row["m"]),
     }
     names = {
         "v": "variance",
@@ -151,6 +163,11 @@ def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, f
         "u": "units",
         "h": "histogram, 20 bins",
         "f": "cdf, 161 points",
+        "d": "standard deviation",
+        "low": "minimum, the 1% quantile",
+        "high": "maximum, the 99% quantile",
+        "s": "sum of units' sums, within (-30, 30)",
+        "m": "mean of units' means",
     }
     return [(names[name], told, errors[name], error(found, truth[name])) for name, (told, found) in others.items()]
 

@@ -17,8 +17,7 @@ from dpfast.columns.scale import borrow_scale
 from dpfast.errors import DataError, DpfastError, ParameterError
 from dpfast.local.responses import Weights, answer_rows
 from dpfast.mechanisms.noise.additive import Buffers
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.noise.by_kind import NOISE_OF
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
 from dpfast.randomness import RandomSource
 from dpfast.turns import Turns
@@ -274,10 +273,9 @@ class Blocks:
         scale: Any = column.scale
         if column.scales_place is not None:
             scale = _scales(column, self._rows.column(rows, column.scales_place))
-        draw = laplace_noise if column.kind == "laplace" else gaussian_noise
         noised: Any = None
         with suppress(DataError):
-            noised = draw(borrowed, scale, self._source, self._threads, kept=self._scratch)
+            noised = NOISE_OF[column.kind](borrowed, scale, self._source, self._threads, kept=self._scratch)
         if noised is None:
             raise DataError(
                 f"the column {short_name(column.name)} has a NaN or an infinity; replace it first by a fixed number"

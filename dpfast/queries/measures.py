@@ -215,7 +215,20 @@ class Measure:
             l2_row = (
                 replaced if 2 * largest**2 >= spread**2 else f"{spread * step:g} a replaced {'unit' if once else 'row'}"
             )
-        return Sensitivity(l1, l2_squared, " x ".join([*l1_terms, row_reason]), " x ".join([*l2_terms, l2_row]))
+        beside = self._beside_rows(unit, largest * step)
+        reasons = " x ".join([*l1_terms, row_reason]) + beside, " x ".join([*l2_terms, l2_row]) + beside
+        return Sensitivity(l1, l2_squared, *reasons)
+
+    def _beside_rows(self, unit: PrivacyUnit, largest: float) -> str:
+        """Return in words what bounds on each row would cost in place of those on what a unit contributes."""
+        rows = unit.max_rows_per_group
+        if not self.of_units or rows == 1:
+            return ""
+        if unit.keeps_all_rows:
+            return ", whatever rows it has there"
+        if self.kind == "unit_sum":
+            return f"; {rows} rows of at most {largest / rows:g} each would be as much"
+        return f"; {rows} rows of it would be {rows} times as much"
 
     def _sensitivity_of_bins(self, unit: PrivacyUnit) -> Sensitivity:
         """Return how far counts of bins, and of blocks of them, can move.

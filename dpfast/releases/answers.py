@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from dpfast.columns.candidates import as_series
 from dpfast.columns.values import ValueKind
 from dpfast.queries import DistributionQuery, QuantileQuery
 from dpfast.releases.distribution_answers import answer_distribution
+from dpfast.releases.mean_noise import MeanNoise
 from dpfast.releases.moment_answers import answer_spread
 from dpfast.releases.planned_queries import (
     Combined,
@@ -98,7 +100,7 @@ def _mean(
     bounds, the mean of all groups together is shown (Spark: of a block of groups). The quotient would be one of the
     bounds, most of the time; the interval is that of the quotient, and says how little is known of the group.
 
-    The interval combines those of sum and count, each missing with half the probability (a union bound).
+    The interval is that of `MeanNoise`.
     """
     summed, counted = planned.parts
     assert isinstance(summed, NoisyMeasure)
@@ -107,15 +109,13 @@ def _mean(
     values, (low, high) = planned.query.values, planned.query.limits()
     step = 2.0**summed.measure.step_exponent
     middle = summed.measure.centre * Fraction(step)
-    reach, reach_of_count = summed.steps(_MISS / 2) * step, counted.reach(_MISS / 2)
-    sums = total * step
-    rows = np.maximum(count, 1).astype(np.float64)
-    fewest, most = np.maximum(count - float(reach_of_count), 1.0), np.maximum(count + float(reach_of_count), 1.0)
-    together = sums.sum() / max(float(count.sum(dtype=np.float64)), 1.0)
-    noise = np.hypot(summed.deviation * step, together * counted.deviation) / rows
-    value = np.where(2 * noise < float(high - low) / 2, sums / rows, together)
-    lower = np.minimum((sums - reach) / fewest, (sums - reach) / most)
-    upper = np.maximum((sums + reach) / fewest, (sums + reach) / most)
+    noise = MeanNoise(summed.noises(step), counted.noises(1.0), float(max(high - middle, middle - low)))
+    sums, counts = (total * step).astype(np.float64), count.astype(np.float64)
+    rows = np.maximum(counts, 1.0)
+    lower, upper = noise.interval(sums, counts, _MISS)
+    together = np.clip(sums.sum() / max(float(counts.sum()), 1.0), float(low - middle), float(high - middle))
+    deviation = math.hypot(summed.deviation * step, together * counted.deviation)
+    value = np.where(2 * deviation < rows * float(high - low) / 2, sums / rows, together)
     shown = (values.near(middle, beyond, low, high) for beyond in (np.clip(value, lower, upper), lower, upper))
     value_shown, lower_shown, upper_shown = shown
     return value_shown, values.distances(summed.scale * summed.step / rows), lower_shown, upper_shown

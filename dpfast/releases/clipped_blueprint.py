@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.ledger import Charge
+from dpfast.mechanisms.noise.joint_widths import Noise
 from dpfast.queries import Measure, Query
 from dpfast.releases.answers import answer
 from dpfast.releases.blueprint import DrawnBlueprint
@@ -36,6 +37,10 @@ class _Clipped(NoisyMeasure):
     def steps(self, miss: float) -> int:
         """Return a bound of the noise and of the rounding."""
         return super().steps(miss) + 1
+
+    def noises(self, worth: float) -> tuple[Noise, ...]:
+        """Return the noise, with the rounding."""
+        return tuple(noise._replace(moved=1.0) for noise in super().noises(worth))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
@@ -224,31 +224,39 @@ class CutReport:
 
 
 def plan_cut(
-    share: float | None, queries: Mapping[str, Query], unit: PrivacyUnit, budget: Budget, mechanism: str, by: str
+    share: float | None,
+    queries: Mapping[str, Query],
+    unit: PrivacyUnit,
+    whole: Budget,
+    left: Budget,
+    mechanism: str,
+    by: str,
 ) -> tuple[CutReport | None, Budget]:
     """Return how it will be told what bounding cuts, and what is left of the budget; None, and all, if it is not asked.
 
-    Laplace noise takes epsilon and no delta; a share of rho has Gaussian noise, unless Laplace noise is asked for.
+    The share is of the whole budget, of which surveys may have had a part already. Laplace noise takes epsilon and no
+    delta; a share of rho has Gaussian noise, unless Laplace noise is asked for.
     """
     if share is None:
-        return None, budget
+        return None, left
     exact = Fraction(share)
-    part, rest = portions(budget.units, [exact, 1 - exact])
-    if not part or not rest:
-        raise ParameterError(budget.kind, float(budget.amount), "larger: report_cut leaves less than 1e-18 of it")
+    part, _ = portions(whole.units, [exact, 1 - exact])
+    rest = left.units - part
+    if not part or rest < 1:
+        raise ParameterError(whole.kind, float(whole.amount), "larger: report_cut leaves less than 1e-18 of it")
     corrected = {name: _lost_by(query) for name, query in queries.items() if query.kind in _KINDS}
     counts_units = "groups" in corrected.values()
     kinds: tuple[LossKind, ...] = ("rows", "groups") if counts_units else ("rows",)
     moved = 2 * len(kinds) * (2 if unit.neighbors == "replace" else 1)
     noise, charge = noise_of(
-        Budget(budget.kind, part),
-        "gaussian" if budget.kind == "rho" and mechanism != "laplace" else "laplace",
+        Budget(whole.kind, part),
+        "gaussian" if whole.kind == "rho" and mechanism != "laplace" else "laplace",
         moved,
         moved,
         f"units by what bounding cut, by {by}",
         "raise {} or report_cut",
     )
-    return CutReport(share, kinds, noise, charge, corrected), Budget(budget.kind, rest, budget.delta_units)
+    return CutReport(share, kinds, noise, charge, corrected), replace(left, units=rest)
 
 
 def refuse_cut(share: float | None, allowed: str, mend: str = "leave it out") -> None:

@@ -65,7 +65,8 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     whole = read_whole_budget(request)
     where = request.read_where()
     by = (", ".join(map(name_of, entries)) or "nothing") + in_short(where)
-    cut, budget = plan_cut(request.report_cut, queries, unit, whole, mechanism, by)
+    left = whole if request.rest is None else request.rest
+    cut, budget = plan_cut(request.report_cut, queries, unit, whole, left, mechanism, by)
     split = read_split(request.split, list(queries), selects=selects)
     drawn_alone = (QuantileQuery, ModeQuery, RankedQuery)
     if split.rule == "optimal" and any(isinstance(query, drawn_alone) for query in queries.values()):
@@ -128,10 +129,10 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
 
 
 def read_whole_budget(request: Request) -> Budget:
-    """Return the budget of a release by group."""
+    """Return the budget of a release by group, of both of its stages where it has two."""
     selects = request.keys is None and bool(request.read_by())
     finds = any(isinstance(query, RankedQuery) and not query.candidates for query in request.queries.values())
-    return request.read_budget(selects_keys=selects or finds)
+    return request.read_whole(selects_keys=selects or finds)
 
 
 def _measures_by_noise(

@@ -31,18 +31,15 @@ from dpfast.aggregation.sources import Source
 from dpfast.aggregation.unit_survey import GROUP_POINTS, ROW_POINTS, WHOLE, UnitSurvey
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts
+from dpfast.mechanisms.clipping.limits import Aim, AimKind, Holdings, Outlook, choose_limits, told_counts, with_tail
 from dpfast.queries import Query, UnitQuery
 from dpfast.releases.choosing_keys import rough_scale
 from dpfast.releases.private_choices import Chosen, Draft, PrivateChoice
-from dpfast.releases.request import Request
+from dpfast.releases.request import LIMITS, Request
 from dpfast.releases.splitting import read_split
 from dpfast.releases.survey_noise import Surveyor
 
-__all__ = ["LIMITS", "LimitsChoice", "limits_choice"]
-
-#: The parameters that may be open.
-LIMITS = ("max_groups", "max_rows_per_group")
+__all__ = ["LimitsChoice", "limits_choice"]
 
 #: What counts and sums lose are rows, and others pairs of a unit and a group; all that is not here are ratios.
 _KINDS: dict[str, AimKind] = {
@@ -53,8 +50,9 @@ _KINDS: dict[str, AimKind] = {
 _DRAWN = {"quantile": 10, "minimum": 10, "maximum": 10, "mode": 1}
 #: The largest limits that are chosen: of keys that are selected, whose rules are planned for each of a unit's keys.
 _MOST_GROUPS, _MOST_SELECTED, _MOST_ROWS = 2**12, 2**8, 2**16
-#: Rows are surveyed of so many groups of a unit that this part of all pairs is kept.
-_MOST_PAIRS = 0.8
+#: Rows are surveyed of so many groups of a unit that this part of all pairs is kept: of units with more groups, which
+#: mostly have more rows in each too, pairs count for less.
+_MOST_PAIRS = 0.95
 #: Numbers of groups need not be surveyed where they are limited to so few.
 _FEW = 4
 
@@ -64,7 +62,7 @@ def limits_choice(request: Request) -> LimitsChoice | None:
     if request.max_rows_per_group is None and request.adds_once:
         request = replace(request, max_rows_per_group=ALL_ROWS)
     limits = request.max_groups, request.max_rows_per_group
-    if request.privacy_unit is None or None in limits or "auto" not in limits:
+    if request.privacy_unit is None or None in limits or not request.open_limits:
         return None
     by = request.read_by()
     groups = 1 if not by else None if request.keys is None else max(request.keys.height, 1)
@@ -155,7 +153,7 @@ class LimitsChoice(PrivateChoice):
 
     def _with(self, request: Request, groups: int, rows: int) -> Request:
         """Return the request with limits in place of those that are open."""
-        if "auto" not in (request.max_groups, request.max_rows_per_group):
+        if not request.open_limits:
             return request
         given = self.max_groups or groups, self.max_rows or rows
         return replace(request, max_groups=given[0], max_rows_per_group=given[1])
@@ -193,7 +191,7 @@ class LimitsChoice(PrivateChoice):
         shares = np.zeros(ROW_POINTS.size)
         if rows:
             noisy, noise = surveyor.draw(survey.by_rows(weighted), whole=WHOLE)
-            shares = told_counts(ROW_POINTS, noisy, noise) / WHOLE
+            shares = with_tail(ROW_POINTS, told_counts(ROW_POINTS, noisy, noise) / WHOLE)
             if known:
                 units[np.searchsorted(GROUP_POINTS, weighted, side="right") - 1] = shares.sum()
         if not shares.any():

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 from dpfast.accounting.privacy_unit import PrivacyUnit
@@ -15,8 +14,9 @@ from dpfast.columns.bounds import show_bounds
 from dpfast.columns.ranks import PARTS
 from dpfast.ledger import Charge
 from dpfast.mechanisms.noise.gaussian import gaussian_kernel
-from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
+from dpfast.mechanisms.noise.half_widths import half_width
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale, laplace_of_scale
+from dpfast.mechanisms.noise.joint_widths import Noise, joint_reach
 from dpfast.mechanisms.noise.laplace import laplace_kernel
 from dpfast.mechanisms.quantiles.joint import JointCalibration
 from dpfast.mechanisms.quantiles.tree import Calibration, QuantileTree, rank_error
@@ -116,6 +116,10 @@ class NoisyMeasure(Charged):
         """Return the same in the column's unit."""
         return self.steps(miss) * self.step
 
+    def noises(self, worth: float) -> tuple[Noise, ...]:
+        """Return the noise, with what a step counts."""
+        return (Noise(self.mechanism, self.scale, worth),)
+
 
 @dataclass(frozen=True)
 class Combined:
@@ -156,19 +160,16 @@ class Combined:
         return self.deviation / self.first.deviation_of_ones
 
     def steps(self, miss: float) -> int:
-        """Return a bound of the noise, in rows, that holds with probability at least 1 - ``miss``.
-
-        Of two Gaussian noises that of their sum, with the half grid by which each is rounded; else a union bound.
-        """
-        parts = self.first, self.second
-        if all(part.mechanism == "gaussian" for part in parts):
-            together = NormalDist().inv_cdf(1 - miss / 2) * self.deviation
-            return math.ceil(together + sum(grid_of_integers(part.scale) for part in parts) / 2)
-        return sum(part.steps(miss / 2) for part in parts)
+        """Return a bound of the noise, in rows, that holds with probability at least 1 - ``miss``."""
+        return math.floor(joint_reach(self.noises(1.0), miss))
 
     def reach(self, miss: float) -> float:
         """Return the same."""
         return self.steps(miss)
+
+    def noises(self, worth: float) -> tuple[Noise, ...]:
+        """Return the noises of both, with what a row counts: each is drawn by itself."""
+        return self.first.noises(worth) + self.second.noises(worth)
 
 
 @dataclass(frozen=True)

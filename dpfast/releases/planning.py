@@ -107,10 +107,9 @@ def plan(
         mapping with a wish for every query: for counts, sums, each bin of a histogram, and for quantiles and modes (in
         ranks, and in rows) a number (of dates and times in seconds); for a mean or a proportion, whose error depends on
         the size of the group, such as ``("mean", 2.0, 200)``: within 2.0 in every group of 200 rows or more, or
-        units for a mean of these (a mean's two noises are taken to be far off together, which is safe, and costs up to
-        about twice the budget that would do). What clipping and bounds on a unit's rows lose is not in it. The
-        selection of keys gets as much as a query does on average, and nothing but delta where a count is the test. With
-        a workload a number: the root mean square error over all queries, ``rmse`` in `Plan.to_frame`.
+        units for a mean of these. What clipping and bounds on a unit's rows lose is not in it. The selection of keys
+        gets as much as a query does on average, and nothing but delta where a count is the test. With a workload a
+        number: the root mean square error over all queries, ``rmse`` in `Plan.to_frame`.
     budget
         What ``error`` may cost: a largest epsilon; ``"rho"`` or ``("rho", 0.1)`` to count it in rho; by default
         epsilon without limit, and for `release` what its ledger adds up.

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Choice
 from dpfast.errors import ParameterError
 from dpfast.queries import Measure, Query
+from dpfast.releases.mean_noise import MeanNoise
 
 __all__ = [
     "POPULATION",
@@ -119,14 +120,15 @@ class Sampled:
         # Of differences to the centre that the sum is of.
         low, high = _row_bounds(summed.measure)
         middle, width = (low + high) / 2, high - low
-        reach, off = summed.reach(miss), counted.reach(miss)
+        off = counted.reach(miss)
+        noise = MeanNoise(summed.noises(summed.step), counted.noises(1.0), width / 2).together(miss)
         count = noisy[1].astype(np.float64)
         sums = noisy[0].astype(np.float64) * summed.step - middle * count
         most = _highest_mean(np.maximum(count + off, 0.0), each * math.log(1 / miss))
         t = math.log(2 / miss)
         known = count - off > 0
         rows = np.where(known, count, 1.0)
-        linear = reach + width / 2 * off + each * width * t / 3
+        linear = noise + each * width * t / 3
         spread = 2 * t * each * most
         ends = []
         for side in (-1.0, 1.0):

@@ -24,14 +24,13 @@ from dpfast.queries import Measure, Query, RankedQuery, UnitQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
 from dpfast.releases.group_blueprint import GroupBlueprint
-from dpfast.releases.limits_choice import LIMITS
 from dpfast.releases.made_up import made_up, zipf_sizes
 from dpfast.releases.plan import Plan, bounding_words
 from dpfast.releases.planned_queries import RANKS, columns_of
 from dpfast.releases.planning import draw_up
 from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
-from dpfast.releases.request import Request
+from dpfast.releases.request import LIMITS, Request
 from dpfast.releases.staged_blueprint import StagedBlueprint
 
 __all__ = ["preview"]

@@ -29,7 +29,21 @@ from dpfast.strategies import Strategy
 from dpfast.strategies.matrix_mechanism import STRATEGY
 from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["RULE", "AskedMechanism", "AskedRule", "AskedStrategy", "By", "Keys", "OwnColumn", "Population", "Request"]
+__all__ = [
+    "LIMITS",
+    "RULE",
+    "AskedMechanism",
+    "AskedRule",
+    "AskedStrategy",
+    "By",
+    "Keys",
+    "OwnColumn",
+    "Population",
+    "Request",
+]
+
+#: The parameters that say what is kept of a unit: "auto" where that is to be chosen.
+LIMITS = ("max_groups", "max_rows_per_group")
 
 By: TypeAlias = Annotated[
     KeyEntry | Sequence[KeyEntry] | None,
@@ -119,19 +133,26 @@ class Request:
     @property
     def limits(self) -> tuple[int | None, int | None]:
         """What is kept of each unit, None where each row is one: numbers, as `read_unit` has checked."""
-        groups, rows = (None if limit == "auto" else limit for limit in (self.max_groups, self.max_rows_per_group))
+        groups, rows = (None if name in self.open_limits else getattr(self, name) for name in LIMITS)
         # It may be left out where it plays no role.
         return groups, ALL_ROWS if self.max_rows_per_group is None and groups is not None else rows
 
     @property
+    def open_limits(self) -> tuple[str, ...]:
+        """The names of the limits that are to be chosen privately."""
+        return tuple(name for name in LIMITS if getattr(self, name) == "auto")
+
+    @property
     def clips(self) -> bool:
         """Whether units are clipped to a norm that is chosen privately, in place of bounds."""
-        return self.max_groups == "auto" and self.max_rows_per_group == "auto"
+        return self.open_limits == LIMITS
 
     def read_budget(self, *, selects_keys: bool = False) -> Budget:
+        """Return what is left for the second stage of a release in two, else `read_whole`."""
+        return self.read_whole(selects_keys=selects_keys) if self.rest is None else self.rest
+
+    def read_whole(self, *, selects_keys: bool = False) -> Budget:
         """Return the budget of the whole release; of wished errors 1 in place of what is not known yet."""
-        if self.rest is not None:
-            return self.rest
         if self.error is None:
             if self.budget is not None:
                 raise ParameterError("budget", self.budget, "left out without error, whose cost it limits")

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 from dpfast.accounting.budget import LARGEST_RHO, Kind
 from dpfast.arguments import Number, Real, Special, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_float
+from dpfast.mechanisms.noise.joint_widths import Noise, joint_reach
 from dpfast.queries import Query, UnitQuery
+from dpfast.releases.mean_noise import MeanNoise
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part
 
 __all__ = [
@@ -93,24 +96,30 @@ class Wish:
     error: float
     rows: int | None
 
+    @cached_property
+    def _beyond(self) -> float:
+        return half_range(self.query)
+
     def reached(self, parts: Sequence[Part]) -> float:
-        """Return the error of what is planned: exceeded with probability 0.05 at most.
-
-        A mean S / n of n rows shows (S + s) / (n + t), s and t being noise that stays within two bounds, each but with
-        probability 0.025. It is off by (s - (S / n) t) / (n + t) then, where S / n, as the difference to the middle of
-        the bounds, is at most half of their width.
-
-        The two bounds are added, though both noises are rarely as far off together: so what is planned is mostly nearer
-        than this, and a wish for a mean costs up to about twice the budget that would do.
-        """
+        """Return the error of what is planned: exceeded with probability 0.05 at most. Of means see `MeanNoise`."""
         if self.rows is None:
             return parts[0].reach(MISS)
         summed, counted = parts
+        assert isinstance(summed, NoisyMeasure)
         assert isinstance(counted, (NoisyMeasure, Combined))
-        off = counted.reach(MISS / 2)
-        if off >= self.rows:
-            return math.inf
-        return (summed.reach(MISS / 2) + half_range(self.query) * off) / (self.rows - off)
+        noises = summed.noises(summed.step), counted.noises(1.0)
+        reached = MeanNoise(*noises, self._beyond).error(self.rows, MISS)
+        # Both are true bounds; they may differ in the last digits.
+        return min(reached, self.error) if self.is_met(noises) else reached
+
+    def is_met(self, noises: Sequence[Sequence[Noise]]) -> bool:
+        """Return whether noise on the figures of a query is within the wish, worth what it counts in its unit."""
+        if self.rows is None:
+            # What two numbers of rows make together is one as well.
+            reach = joint_reach(noises[0], MISS)
+            return (reach if len(noises[0]) == 1 else math.floor(reach)) <= self.error
+        summed, counted = map(tuple, noises)
+        return MeanNoise(summed, counted, self._beyond).is_within(self.error, self.rows, MISS)
 
     def said(self, parts: Sequence[Part]) -> str:
         """Return the wish in words, and what is reached."""

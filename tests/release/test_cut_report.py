@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +25,8 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scal
 from dpfast.queries import Measure
 from dpfast.releases import cut_report
 
-KEYS = pl.DataFrame({"k": ["a", "b", "c", "e"]})
+from .uneven_units import KEYS, rows_by_group, rows_of
+
 LIMITS = {"max_groups": 2, "max_rows_per_group": 3}
 QUERIES = {"n": dpf.count(), "d": dpf.units(), "v": dpf.count("x"), "s": dpf.sum("x", bounds=(-3, 9))}
 OTHERS = {
@@ -35,18 +34,6 @@ OTHERS = {
     "h": dpf.histogram("x", [0, 1, 2]),
     "q": dpf.quantile("x", 0.5, bounds=(0, 1)),
 }
-
-
-def rows_of(units, seed=0):
-    """Return rows of units that differ very much, of public and other keys, null units and missing values."""
-    generator = np.random.default_rng(seed)
-    found = []
-    for unit in units:
-        for _ in range(int(generator.integers(0, 4)) if unit % 3 else int(generator.integers(1, 60))):
-            key = "abcdz"[generator.integers(0, 5)] if unit % 2 else "a"
-            x = [None, math.nan, *generator.normal(0, 9, 8).tolist()][generator.integers(0, 10)]
-            found.append({"u": unit if generator.random() < 0.95 else None, "k": key, "x": x})
-    return pl.DataFrame(found, schema={"u": pl.Int64, "k": pl.String, "x": pl.Float64})
 
 
 def words_of(value):
@@ -69,11 +56,7 @@ def listed(counts):
 
 def plainly(data, keys, *, up, groups=2, rows=3):
     """Return the same with loops, where each number is rounded to a point down, or up."""
-    data = data.filter(pl.col("u").is_not_null())
-    data = data if keys is None else data.filter(pl.col("k").is_in(keys["k"].to_list()))
-    had = {}
-    for unit, key in data.select("u", "k").rows():
-        had.setdefault(unit, Counter())[key] += 1
+    had = rows_by_group(data, keys)
     found = {"lost rows": [], "lost groups": [], "kept rows": [], "kept groups": []}
     for counts in had.values():
         # What is kept of the groups does not depend on which they are where all of them are alike, or few.

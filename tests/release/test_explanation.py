@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
 from dpfast.errors import ParameterError
+from dpfast.mechanisms.noise.joint_widths import joint_reach
 from dpfast.threads import thread_count
 
 FRAME = pl.DataFrame({"k": ["a", "b"] * 300, "u": list(range(300)) * 2, "v": [1.0, 2.0] * 300})
@@ -81,10 +84,12 @@ def test_threads_are_told_where_the_groups_are_known():
 def test_the_frame_of_errors():
     errors = a_plan(mechanism="laplace").error()
     assert errors.columns == ["query", "measure", "one", "groups", "all"]
-    # Of what a query takes: the rows are two numbers together, whose bounds add up, each missed half as often.
+    # Of what a query takes: the rows are two numbers together, whose noise is less than their bounds added up.
     drawn = a_plan(mechanism="laplace").to_frame()["error95"].to_list()
     values, missing, _ = a_plan(mechanism="laplace")._blueprint.parts
-    assert errors["one"].to_list() == [values.reach(0.025) + missing.reach(0.025), drawn[2], drawn[0]]
+    both = joint_reach([*values.noises(1.0), *missing.noises(1.0)], 0.05)
+    assert both < values.reach(0.025) + missing.reach(0.025)
+    assert errors["one"].to_list() == [math.floor(both), drawn[2], drawn[0]]
     assert errors["groups"].to_list() == [3] * 3
     assert (errors["all"] > errors["one"]).all()
     private = a_plan(keys=None).error()

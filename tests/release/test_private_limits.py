@@ -14,7 +14,7 @@ from dpfast.aggregation import memory
 from dpfast.aggregation.unit_survey import GROUP_POINTS, ROW_POINTS, WHOLE
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.mechanisms.clipping import limits as limits_of_units
-from dpfast.mechanisms.clipping.limits import Aim, Holdings, Outlook, choose_limits, told_counts
+from dpfast.mechanisms.clipping.limits import Aim, Holdings, Outlook, choose_limits, told_counts, with_tail
 from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_scale
 from dpfast.queries import Query
 from dpfast.releases.limits_choice import LimitsChoice
@@ -276,6 +276,28 @@ def test_the_choice_weighs_noise_and_loss(aim, groups, rows):
     chosen = choose_limits(holdings(12, 8), Outlook([aim], 50), (50, 1000))
     assert groups <= chosen[0] <= groups * 1.2
     assert rows <= chosen[1] <= rows * 1.2
+
+
+@pytest.mark.parametrize("power", [0.8, 1.2, 2.5])
+def test_a_tail_that_falls_by_a_power_goes_on(power):
+    """Of 10**6 units those beyond a hundred rows are not told; a part of them, and no more, stands in their place."""
+    points = ROW_POINTS[:40]
+    above = 1e6 * points**-power
+    units = above - np.append(above[1:], 0.0)
+    told = np.where(points < 100, units, 0.0)
+    found = with_tail(points, told)
+    assert found.sum() == pytest.approx(told.sum())
+    assert (found >= 0).all()
+    last = int(np.flatnonzero(told)[-1])
+    # What is beyond the last place is no part of what is told, which makes the tail end sooner than it does.
+    assert 0.1 <= found[last + 1 :].sum() / units[last + 1 :].sum() < 1
+
+
+@pytest.mark.parametrize(
+    "told", [[0.0] * 6, [900.0, 0, 0, 0, 0, 0], [0, 0, 0, 900.0, 0, 0], [300.0, 200, 250, 0, 0, 0]]
+)
+def test_no_tail_is_made_where_units_become_no_fewer(told):
+    assert with_tail(ROW_POINTS[:6], np.array(told)).tolist() == told
 
 
 def test_limits_that_are_given_are_kept():

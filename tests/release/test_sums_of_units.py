@@ -75,6 +75,23 @@ def test_the_noise_knows_of_no_rows():
     assert replaced["scale"].item() == pytest.approx(4 * 8)
 
 
+@pytest.mark.parametrize(("rows_kept", "of_sum", "of_mean"), [
+    (None, ", whatever rows it has there;", ", whatever rows it has there;"), (1, ";", ";"),
+    (4, "; 4 rows of at most 2 each would be as much;", "; 4 rows of it would be 4 times as much;"),
+])  # fmt: skip
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_plans_say_what_bounds_on_rows_would_cost(rows_kept, of_sum, of_mean, neighbors):
+    means = dpf.mean("x", bounds=(0, 8), per="unit")
+    plan = dpf.plan(
+        rows(), "k", keys=KEYS, s=SUM, m=means, max_rows_per_group=rows_kept, epsilon=1, neighbors=neighbors, **UNIT
+    )
+    twice = "2 (replaced) x " if neighbors == "replace" else ""
+    text = plan.explain()
+    assert f"= {twice}2 groups x 8 a unit{of_sum} laplace" in text
+    assert f"= {twice}2 groups x 4 a unit{of_mean} laplace" in text
+    assert f"= {twice}2 groups x 1 a unit{of_mean} laplace" in text
+
+
 def test_populations_and_corrected_figures():
     """Which half of the pairs is kept is drawn: of 20,000 units, what is corrected has a deviation of 1%.
 

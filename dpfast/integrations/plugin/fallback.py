@@ -5,18 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.columns import Column, borrow
+from dpfast.columns import borrow
 from dpfast.columns.scale import HIGHEST_SCALE, LOWEST_SCALE
 from dpfast.errors import DataError
 from dpfast.kernels.plugin import layout
-from dpfast.mechanisms.noise.gaussian import gaussian_noise
-from dpfast.mechanisms.noise.laplace import laplace_noise
+from dpfast.mechanisms.noise.by_kind import NOISE_OF
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
 from dpfast.randomness import RandomSource, SystemRandom
 
@@ -55,17 +53,13 @@ def draw(operation: str, columns: Sequence[pl.Series], *, parameters: bytes, sou
             values = values.new_from_index(0, scale.size)
     column = borrow(values)
     try:
-        noisy: pl.Series = column.rebuild(_noisy(operation, column, scale, source))
+        drawn = NOISE_OF[operation](column, float(scale[0]) if scale.size == 1 else scale, source, 1)
+        noisy: pl.Series = column.rebuild(drawn)
     except DataError:
         pass
     else:
         return noisy
     raise _failed(layout.NOT_FINITE)
-
-
-def _noisy(operation: str, column: Column, scale: NDArray[np.float64], source: RandomSource) -> NDArray[Any]:
-    mechanism = laplace_noise if operation == "laplace" else gaussian_noise
-    return mechanism(column, float(scale[0]) if scale.size == 1 else scale, source, 1)
 
 
 def _scales(values: pl.Series, given: pl.Series) -> NDArray[np.float64]:
