@@ -29,7 +29,7 @@ __all__ = ["SCRATCH_ARRAYS", "draw_multiples", "draw_ones", "draw_powers"]
 SCRATCH_ARRAYS = 5
 """How many arrays of eight bytes a row a chunk needs beside words and noise."""
 
-LARGEST_ONES_EXPONENT, FINENESS, LOWEST_BITS = np.int64(24), np.uint64(20), np.uint64(23 << 52)
+LARGEST_ONES_EXPONENT, FINENESS, LOWEST_BITS = np.int64(24), np.uint64(12), np.uint64(23 << 52)
 """Of lattice.py; the lowest grid is 2**-1000."""
 
 _LARGEST_F64, _LARGEST_F32 = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
@@ -192,4 +192,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d

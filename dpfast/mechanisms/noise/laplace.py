@@ -86,7 +86,7 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
     -------
     same kind as ``values``
         uint32 becomes int64 (a count cut off at zero would be biased); the other types stay, saturating at
-        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 20), rounded to their type.
+        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 12), rounded to their type.
 
     Raises
     ------

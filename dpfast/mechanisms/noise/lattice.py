@@ -2,7 +2,13 @@
 
 A mechanism over the real numbers is made exact by rounding its result to a grid: post-processing, which costs
 no privacy. Integers lie on the grid of ones as long as the noise fits a kernel's int32, and on multiples of a
-power of two above; floats lie on 2**(floor(log2 scale) - 20), about a millionth of the noise.
+power of two above; floats lie on 2**(floor(log2 scale) - 12).
+
+Rounding to a grid g of floats adds g**2 / 12 to the variance, at most 2**-24 / 24 of Laplace noise's own and 2**-24 / 12
+of Gaussian noise's: 5e-9. The mean of what is rounded differs from x by at most the sum over k >= 1 of g / (pi k) times
+the noise's characteristic function at 2 pi k / g: below 2**-42 scale for Laplace noise, and far less for Gaussian noise.
+A sum of 2**80 released values has no error beside that of their noise. A finer grid would take longer: in float32
+most samples are decided on this one.
 """
 
 from __future__ import annotations
@@ -29,7 +35,8 @@ Parameter: TypeAlias = Any
 #: Gives a thread's buffer of a name and type, as long as a chunk.
 Scratch: TypeAlias = Callable[[str, type[np.generic]], NDArray[Any]]
 
-FINENESS = 20
+#: Bits of the noise's scale that a released float has: see the module's docstring.
+FINENESS = 12
 LOWEST_EXPONENT = -1000
 LARGEST_INTEGER_SCALE = 2.0**60
 
@@ -48,7 +55,7 @@ def grid_exponent(scale: float) -> int:
     Examples
     --------
     >>> grid_exponent(1.0), grid_exponent(1.99), grid_exponent(2.0)
-    (-20, -20, -19)
+    (-12, -12, -11)
 
     """
     return max(math.frexp(scale)[1] - 1 - FINENESS, LOWEST_EXPONENT)
@@ -221,7 +228,7 @@ class Multiples(Lattice):
 
 
 class Powers(Lattice):
-    """Floats: the grid is the power of two 2**20 times below the scale, and never below 2**-1000."""
+    """Floats: the grid is the power of two 2**12 times below the scale, and never below 2**-1000."""
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self._largest = float(np.finfo(released).max)
