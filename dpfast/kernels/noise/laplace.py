@@ -16,15 +16,15 @@ The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logari
     scale * (1.0607 * width            the bits not read
              + 5.1u E + u E            E; the product scale * E rounds with the sum
              + u E (float32 only)      scale rounded to float32
-             + 2u (float32 only)       the conversion of the word
+             + 2u (1 + 2u) (float32)   the conversion of the word
              + 5u (float64 only))      the offset's c, where it is computed a row at a time (offsets.py)
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
 (offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
 
-which the code's ``scale * (1.0625 width + 8u E + 4u or 8u) + 2u`` exceeds by more than the relative error of at most
-8u that its own evaluation can have, in whichever order.
+which the code's ``scale * (1.0625 width + 7.25u E + 2.125u) + 2u`` in float32, with 8u for both in float64, exceeds by
+more than the relative error of at most 8u that its own evaluation can have, in whichever order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
 by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
 """
@@ -96,7 +96,7 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.0625, 8 * 2.0**-24, 4 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (1.0625, 7.25 * 2.0**-24, 2.125 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
@@ -196,4 +196,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from dpfast.kernels.compilation import by_types, kernel
-from dpfast.kernels.intrinsics import bit_or, choose
+from dpfast.kernels.compilation import by_types, inlined, kernel
+from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_right, subtract, trailing_zeros
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import (
@@ -25,9 +25,16 @@ from dpfast.kernels.noise.offsets import discrete_offset
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_narrow
 from dpfast.kernels.parameters import at, part
 
-__all__ = ["NOISE_WORDS", "WORK_WORDS", "release_laplace_on_grids", "release_laplace_on_ones"]
+__all__ = [
+    "NOISE_WORDS",
+    "WORK_WORDS",
+    "draw_laplace_on_grids",
+    "draw_laplace_on_ones",
+    "release_laplace_on_grids",
+    "release_laplace_on_ones",
+]
 
-BLOCK = 1024
+BLOCK = 512
 _HALF, _EIGHTH = BLOCK // 2, BLOCK // 8
 
 #: What stands where in the work memory, in words of 64 bits: first what has one entry a row of the block.
@@ -52,9 +59,9 @@ WORK_WORDS = _DECIDED + _EIGHTH
 #: Samples are settled so many at a time, so that whole vectors are filled.
 _PADDING = 32
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
-_NO_MARKS = np.uint64(0)
+_NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
 _NO_ROWS = np.int64(0)
-_NOTHING = 0.0
+_NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
 @kernel
@@ -72,71 +79,83 @@ def _draw_f32(high, scale, offset, fraction, noise, marks):
 
 
 @kernel
-def _settle(rest, m_plus_one, signs, scales, offsets, fractions, found, decided):
-    """Draw in float64 for words that are gathered."""
-    for k in range(rest.size):
+def _settle(size, m_plus_one, gathered, offsets, found, decided):
+    """Draw in float64 for the first ``size`` words that are gathered."""
+    _, signs, rest, scales, fractions = gathered
+    for k in range(size):
         n, certain = laplace_f64(rest[k], m_plus_one, signs[k], scales[k], offsets[k], fractions[k])
         found[k] = n
         decided[k] = choose(certain, _OPEN, _CLOSED)
 
 
 @by_types(inline=True)
-def _find_offsets(offset, scales, offsets):
+def _find_offsets(offset, scales, size, offsets):
     """Set what discrete noise adds before rounding: the offset of all, or that of each scale where it is None."""
     if isinstance(offset, types.NoneType):
 
-        def of_each(offset, scales, offsets):
-            for k in range(scales.size):
+        def of_each(offset, scales, size, offsets):
+            for k in range(size):
                 offsets[k] = discrete_offset(scales[k])
 
         return of_each
 
-    def of_all(offset, scales, offsets):
-        for k in range(scales.size):
+    def of_all(offset, scales, size, offsets):
+        for k in range(size):
             offsets[k] = offset
 
     return of_all
 
 
-@kernel
-def _settle_open(high, low, scale, offset, values, position, start, work, count, undecided):
-    """Settle the marked rows of the block that begins at ``start`` in float64; return how many are undecided then.
-
-    ``scale`` is a number or one a row of the block, in units of the grid; ``values`` and ``position`` are the block's.
-    The rows that stay open are put into ``undecided`` from ``count`` on.
-    """
-    size = high.size
-    noise, marks = work[:_HALF].view(np.int32), work[_MARKS:_FIRST].view(np.uint8)
-    groups, places = work[_MARKS:_FIRST], work[_PLACES:_SIGNS].view(np.int64)
-    signs, rest = work[_SIGNS:_REST], work[_REST:_OPEN_SCALES]
-    scales, offsets = work[_OPEN_SCALES:_OFFSETS].view(np.float64), work[_OFFSETS:_FRACTIONS].view(np.float64)
-    fractions, found = work[_FRACTIONS:_FOUND].view(np.float64), work[_FOUND:_DECIDED].view(np.int32)
+@inlined
+def _views(work):
+    """Return the work memory by what stands there; see above."""
+    marks = work[_MARKS:_FIRST]
+    gathered = (
+        work[_PLACES:_SIGNS].view(np.int64),
+        work[_SIGNS:_REST],
+        work[_REST:_OPEN_SCALES],
+        work[_OPEN_SCALES:_OFFSETS].view(np.float64),
+        work[_FRACTIONS:_FOUND].view(np.float64),
+    )
+    offsets, found = work[_OFFSETS:_FRACTIONS].view(np.float64), work[_FOUND:_DECIDED].view(np.int32)
     decided = work[_DECIDED:WORK_WORDS].view(np.uint8)
-    marks[size : (size + 7) // 8 * 8] = _CLOSED
+    return work[:_HALF].view(np.int32), marks.view(np.uint8), marks, gathered, offsets, found, decided
+
+
+@kernel
+def _settle_open(high, low, scale, offset, values, position, first, start, stop, views, count, undecided):
+    """Settle the marked rows of a block in float64; return how many are undecided then, altogether.
+
+    The block has the rows from ``start`` up to ``stop``; of ``scale`` and ``position`` the entry ``first`` is that of
+    its first row. The rows that stay open are put into ``undecided`` from ``count`` on.
+    """
+    noise, marks, groups, gathered, offsets, found, decided = views
+    places, signs, rest, scales, fractions = gathered
+    size = stop - start
+    number = (size + 7) // 8
+    for i in range(size, 8 * number):
+        marks[i] = _CLOSED
     m_plus_one, some = 0.0, _NO_ROWS
-    for group in range((size + 7) // 8):
-        if groups[group] == _NO_MARKS:
-            continue
-        for i in range(8 * group, min(8 * group + 8, size)):
-            if marks[i] != _CLOSED:
-                sign, r, m_plus_one = leading_bits(high, low, i)
-                places[some] = i
-                signs[some] = sign
-                rest[some] = r
-                scales[some] = at(scale, i)
-                fractions[some] = fraction_of(at(values, i), at(position, i))
-                some += 1
+    for group in range(number):
+        left = groups[group]
+        while left != _NO_MARKS:
+            i = 8 * group + np.int64(shift_right(trailing_zeros(left), _MARK_BITS))
+            left = bit_and(left, subtract(left, _ONE_MARK))
+            sign, r, m_plus_one = leading_bits(high, low, start + i)
+            places[some] = i
+            signs[some] = sign
+            rest[some] = r
+            scales[some] = at(scale, first + i)
+            fractions[some] = fraction_of(at(values, start + i), at(position, first + i))
+            some += 1
     padded = min((some + _PADDING - 1) // _PADDING * _PADDING, BLOCK)
     for k in range(some, padded):
         signs[k] = _NO_MARKS
         rest[k] = _NO_MARKS
         scales[k] = 1.0
         fractions[k] = _NOTHING
-    _find_offsets(offset, scales[:padded], offsets[:padded])
-    _settle(
-        rest[:padded], m_plus_one, signs[:padded], scales[:padded], offsets[:padded], fractions[:padded],
-        found[:padded], decided[:padded],
-    )  # fmt: skip
+    _find_offsets(offset, scales, padded, offsets)
+    _settle(padded, m_plus_one, gathered, offsets, found, decided)
     for k in range(some):
         noise[places[k]] = found[k]
         if decided[k] == _CLOSED:
@@ -165,17 +184,17 @@ def _ones_of(scale, offset, work):
 
 
 @by_types(inline=True)
-def _draw_wide(high, low, scale, work, start, count, undecided):
+def _draw_wide(high, low, scale, work, start, stop, count, undecided):
     """Draw a block of wide scales in float64 alone, from long words; of others there is none."""
     if isinstance(low, types.NoneType) or not isinstance(scale, types.Array):
-        return lambda high, low, scale, work, start, count, undecided: count
+        return lambda high, low, scale, work, start, stop, count, undecided: count
 
-    def long(high, low, scale, work, start, count, undecided):
-        size = high.size
+    def long(high, low, scale, work, start, stop, count, undecided):
+        size = stop - start
         noise = work[:_HALF].view(np.int32)[:size]
         same, offsets = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_GRIDS:_INVERSES].view(np.float64)[:size]
-        prepare_discrete(scale, same, offsets)
-        if draw_laplace_f64(high, low, same, offsets, None, None, noise) != np.uint32(0):
+        prepare_discrete(scale[start:stop], same, offsets)
+        if draw_laplace_f64(high[start:stop], low[start:stop], same, offsets, None, None, noise) != np.uint32(0):
             for i in range(size):
                 if noise[i] == UNDECIDED:
                     undecided[count] = start + i
@@ -183,6 +202,68 @@ def _draw_wide(high, low, scale, work, start, count, undecided):
         return count
 
     return long
+
+
+@kernel
+def _draw_block_on_ones(high, low, scale, offset, start, stop, work, views, count, undecided):
+    """Draw for the rows of a block; return how many are undecided then, altogether."""
+    scales, offsets, wide = _ones_of(part(scale, start, stop), offset, work)
+    if wide:
+        return _draw_wide(high, low, scale, work, start, stop, count, undecided)
+    if _draw_f32(high[start:stop], scales, offsets, None, views[0][: stop - start], views[1]) == _CLOSED:
+        return count
+    return _settle_open(high, low, scale, offset, None, None, start, start, stop, views, count, undecided)
+
+
+@kernel
+def _draw_block_on_grids(high, low, scale, values, position, first, start, stop, work, views, count, undecided):
+    """Draw as `_draw_block_on_ones`; of ``scale`` and ``position`` the entry ``first`` is that of the first row."""
+    last, fractions = first + stop - start, work[_FIRST:_SECOND].view(np.float32)[: stop - start]
+    _find_fractions(values[start:stop], part(position, first, last), fractions)
+    narrow = _narrowed(part(scale, first, last), work)
+    if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, views[0][: stop - start], views[1]) == _CLOSED:
+        return count
+    return _settle_open(high, low, scale, _NOTHING, values, position, first, start, stop, views, count, undecided)
+
+
+@inlined
+def _keep(views, start, stop, before, count, undecided, noise):
+    """Copy a block's noise, with UNDECIDED where it is."""
+    drawn = views[0]
+    for i in range(stop - start):
+        noise[start + i] = drawn[i]
+    for k in range(before, count):
+        noise[undecided[k]] = UNDECIDED
+
+
+@kernel
+def draw_laplace_on_ones(high, low, scale, offset, work, undecided, noise):
+    """Fill ``noise`` (int32), with UNDECIDED where it is; return how many are, listed in ``undecided``.
+
+    The others are as for `release_laplace_on_ones`.
+    """
+    count, views = _NO_ROWS, _views(work)
+    for start in range(0, noise.size, BLOCK):
+        stop, before = min(start + BLOCK, noise.size), count
+        count = _draw_block_on_ones(high, low, scale, offset, start, stop, work, views, count, undecided)
+        _keep(views, start, stop, before, count, undecided, noise)
+    return count
+
+
+@kernel
+def draw_laplace_on_grids(high, low, scale, values, position, work, undecided, noise):
+    """Fill ``noise`` (int32) as `draw_laplace_on_ones`.
+
+    ``scale`` in units of the grid and ``position``, 1 / grid, are numbers or have one entry a row.
+    """
+    count, views = _NO_ROWS, _views(work)
+    for start in range(0, noise.size, BLOCK):
+        stop, before = min(start + BLOCK, noise.size), count
+        count = _draw_block_on_grids(
+            high, low, scale, values, position, start, start, stop, work, views, count, undecided
+        )
+        _keep(views, start, stop, before, count, undecided, noise)
+    return count
 
 
 @kernel
@@ -208,43 +289,50 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
         int64, as long as the rows.
 
     """
-    count = _NO_ROWS
+    count, views = _NO_ROWS, _views(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
-        size = stop - start
-        noise, marks = work[:_HALF].view(np.int32)[:size], work[_MARKS:_FIRST].view(np.uint8)[:size]
-        words, rest, exact = high[start:stop], part(low, start, stop), part(scale, start, stop)
-        scales, offsets, wide = _ones_of(exact, offset, work)
-        if wide:
-            count = _draw_wide(words, rest, exact, work, start, count, undecided)
-        elif _draw_f32(words, scales, offsets, None, noise, marks) != _CLOSED:
-            count = _settle_open(words, rest, exact, offset, None, None, start, work, count, undecided)
-        add_noise(values[start:stop], noise, smallest, largest, released[start:stop])
+        count = _draw_block_on_ones(high, low, scale, offset, start, stop, work, views, count, undecided)
+        add_noise(values[start:stop], views[0][: stop - start], smallest, largest, released[start:stop])
     return count
 
 
 @by_types(inline=True)
-def _grids_of(scale, position, grid, work):
-    """Prepare a block's grids: (1 / grid, grid, scale / grid, and that in float32), numbers or one a row."""
+def _grids_of(scale, position, grid, start, stop, work):
+    """Prepare a block's grids: (scale / grid, 1 / grid, grid, where its first entries stand), numbers or arrays."""
     if isinstance(scale, types.Array):
 
-        def of_rows(scale, position, grid, work):
-            size = scale.size
-            scales, narrow = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_SECOND:_SCALES].view(np.float32)[:size]
-            grids, inverses = work[_GRIDS:_INVERSES].view(np.float64)[:size], work[_INVERSES:_PLACES].view(np.float64)
-            prepare_grid(scale, inverses[:size], grids, scales)
-            for i in range(size):
-                narrow[i] = np.float32(scales[i])
-            return inverses[:size], grids, scales, narrow
+        def of_rows(scale, position, grid, start, stop, work):
+            size = stop - start
+            scales, inverses = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_INVERSES:_PLACES].view(np.float64)
+            grids = work[_GRIDS:_INVERSES].view(np.float64)[:size]
+            prepare_grid(scale[start:stop], inverses[:size], grids, scales)
+            return scales, inverses[:size], grids, _NO_ROWS
 
         return of_rows
 
-    return lambda scale, position, grid, work: (position, grid, scale, np.float32(scale))
+    return lambda scale, position, grid, start, stop, work: (scale, position, grid, _NO_ROWS)
+
+
+@by_types(inline=True)
+def _narrowed(scale, work):
+    """Return a scale, or those of a block, in float32."""
+    if isinstance(scale, types.Array):
+
+        def of_rows(scale, work):
+            narrow = work[_SECOND:_SCALES].view(np.float32)[: scale.size]
+            for i in range(scale.size):
+                narrow[i] = np.float32(scale[i])
+            return narrow
+
+        return of_rows
+
+    return lambda scale, work: np.float32(scale)
 
 
 @kernel
 def _find_fractions(values, position, fractions):
-    for i in range(fractions.size):
+    for i in range(values.size):
         fractions[i] = np.float32(fraction_of(values[i], at(position, i)))
 
 
@@ -257,7 +345,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     high, low, work, undecided
         As for `release_laplace_on_ones`.
     scale, position, grid
-        float64: the scale in units of the grid, 1 / grid and the grid; or one scale a row, in no unit, and None for both.
+        float64: the scale in units of the grid, 1 / grid and the grid; or one scale a row, in no unit, and None twice.
     values
         float64 or float32; what is not finite stays undecided.
     largest
@@ -266,18 +354,14 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         Of the same type.
 
     """
-    count = _NO_ROWS
+    count, views = _NO_ROWS, _views(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
-        size = stop - start
-        noise, marks = work[:_HALF].view(np.int32)[:size], work[_MARKS:_FIRST].view(np.uint8)[:size]
-        words, rest, given = high[start:stop], part(low, start, stop), values[start:stop]
-        inverses, grids, scales, narrow = _grids_of(part(scale, start, stop), position, grid, work)
-        fractions = work[_FIRST:_SECOND].view(np.float32)[:size]
-        _find_fractions(given, inverses, fractions)
-        if _draw_f32(words, narrow, _NOTHING, fractions, noise, marks) != _CLOSED:
-            count = _settle_open(words, rest, scales, _NOTHING, given, inverses, start, work, count, undecided)
-        join_grid(given, inverses, grids, noise, largest, released[start:stop])
+        scales, inverses, grids, first = _grids_of(scale, position, grid, start, stop, work)
+        count = _draw_block_on_grids(
+            high, low, scales, values, inverses, first, start, stop, work, views, count, undecided
+        )
+        join_grid(values[start:stop], inverses, grids, views[0][: stop - start], largest, released[start:stop])
     return count
 
 
@@ -285,4 +369,4 @@ NOISE_WORDS = _HALF
 """How many of the work memory's first words hold noise."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
