@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.kernels.noise.laplace import draw_laplace_f64
-from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, draw_laplace_on_grids, draw_laplace_on_ones
+from dpfast.kernels.noise.laplace import UNDECIDED, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_ones
 from dpfast.kernels.noise.preparation import prepare_discrete
 from dpfast.mechanisms.noise.exact import discrete_offset
 
@@ -21,21 +21,11 @@ def draw_narrow(words, scale, per_row=False):
         scale, offset = np.full(words.size, scale), None
     else:
         offset = discrete_offset(scale)
-    draw_laplace_on_ones(words, None, _read_only(scale), offset, *_scratch(words.size), noise)
+    undecided, none = np.empty(words.size, np.int64), np.int64(0)
+    rest = None, none, none, np.empty(WORK_WORDS, np.uint64), noise, undecided
+    count = release_laplace_on_ones(words, None, _read_only(scale), offset, *rest)
+    noise[undecided[:count]] = UNDECIDED
     return noise
-
-
-def draw_narrow_floats(words, low, scale, fraction):
-    """Return continuous Laplace noise of 48-bit words in two parts, float32 first; ``scale`` a float or an array."""
-    noise = np.empty(words.size, np.int32)
-    position = 1.0 if isinstance(scale, float) else _read_only(np.ones(words.size))
-    given = words, low, _read_only(scale), _read_only(fraction), position
-    draw_laplace_on_grids(*given, *_scratch(words.size), noise)
-    return noise
-
-
-def _scratch(rows):
-    return np.empty(WORK_WORDS, np.uint64), np.empty(rows, np.int64)
 
 
 def _read_only(array):

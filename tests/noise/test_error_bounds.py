@@ -17,6 +17,7 @@ from flint import arb, ctx, fmpq, fmpz
 from dpfast.kernels import logarithm
 from dpfast.kernels.intrinsics import (
     absolute,
+    bit_and,
     bits_of_f64,
     f64_from_bits,
     fused_multiply_add,
@@ -335,7 +336,7 @@ def test_discrete_offset(from_one, seed):
 def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, noise, marks):
     """``scales`` is an array of the scales, or a number: the kernel has a form of its bound for either."""
     for i in range(high.size):
-        e, width = exponential_f32(high[i] & np.uint32(2**31 - 1), laplace._M_PLUS_ONE_F32)
+        e, width = exponential_f32(bit_and(high[i], laplace._REST_32), laplace._M_PLUS_ONE_F32)
         signed = -fraction[i] if high[i] >> np.uint32(31) else fraction[i]
         v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i] + signed))
         shifted = v + laplace._SHIFTER_F32
@@ -349,7 +350,7 @@ def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, n
 @compiled
 def laplace_arguments_f64(words, scale, offset, fraction, value, error, noise):
     for i in range(words.size):
-        e, width = exponential_f64(words[i], laplace._M_PLUS_ONE_F64)
+        e, width = exponential_f64(words[i], 48.0)
         v = maximum(laplace._NOTHING_F64, fused_multiply_add(scale[i], e, offset[i] + fraction[i]))
         shifted = v + laplace._SHIFTER_F64
         distance = absolute(v - (shifted - laplace._SHIFTER_F64))

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

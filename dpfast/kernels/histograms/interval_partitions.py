@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

@@ -52,4 +52,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

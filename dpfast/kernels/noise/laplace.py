@@ -64,6 +64,7 @@ __all__ = [
     "LARGEST_SCALE_F64",
     "LARGEST_SHORT_SCALE",
     "UNDECIDED",
+    "bits_read",
     "draw_laplace_f64",
     "laplace_f32",
     "laplace_f64",
@@ -85,7 +86,7 @@ LARGEST_SCALE_F64 = 2.0**25
 _REST_32 = np.uint32(0x7FFFFFFF)
 _REST_64, _TOP_64, _SIGN_64 = np.uint64(0x7FFFFFFF), np.uint64(31), np.uint64(63)
 _ZERO_32, _ONE_32, _TOP_BIT_32 = np.uint32(0), np.uint32(1), np.uint32(1 << 31)
-_M_PLUS_ONE_F32, _M_PLUS_ONE_F64, _SHORT_M_PLUS_ONE_F64 = np.float32(32.0), 48.0, 32.0
+_M_PLUS_ONE_F32 = np.float32(32.0)
 _LOW_BITS = np.uint64(16)
 _ZERO_64 = np.uint64(0)
 
@@ -159,20 +160,27 @@ def laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
 
 
 @by_types(inline=True)
+def bits_read(low):
+    """Return m, how many bits of U words have: 31 where ``low`` is None, else 47 (float64)."""
+    bits = 31.0 if isinstance(low, types.NoneType) else 47.0
+    return lambda low: bits
+
+
+@by_types(inline=True)
 def leading_bits(high, low, i):
-    """Return (the sign, the m bits of U that were read, m + 1) of a word: 31 bits where ``low`` is None, else 47."""
+    """Return the sign of a word, and its m bits of U."""
     if isinstance(low, types.NoneType):
 
         def short(high, low, i):
             word = u64_from_u32(high[i])
-            return shift_right(word, _TOP_64), bit_and(word, _REST_64), _SHORT_M_PLUS_ONE_F64
+            return shift_right(word, _TOP_64), bit_and(word, _REST_64)
 
         return short
 
     def long(high, low, i):
         word = u64_from_u32(high[i])
         r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
-        return shift_right(word, _TOP_64), r, _M_PLUS_ONE_F64
+        return shift_right(word, _TOP_64), r
 
     return long
 
@@ -186,9 +194,9 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the fractions that ``position``
     says (fractions.py); a NaN there makes its sample undecided.
     """
-    undecided = _ZERO_32
+    undecided, m_plus_one = _ZERO_32, bits_read(low) + 1.0
     for i in range(noise.size):
-        sign, r, m_plus_one = leading_bits(high, low, i)
+        sign, r = leading_bits(high, low, i)
         fraction = fraction_of(at(values, i), at(position, i))
         n, decided = laplace_f64(r, m_plus_one, sign, at(scale, i), at(offset, i), fraction)
         noise[i] = choose(decided, n, UNDECIDED)
@@ -196,4 +204,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

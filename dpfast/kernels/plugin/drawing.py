@@ -11,8 +11,13 @@ import numpy as np
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.joining import add_noise, join_grid, join_multiples
-from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, draw_laplace_f64
-from dpfast.kernels.noise.narrow_laplace import NOISE_WORDS, WORK_WORDS, draw_laplace_on_grids, draw_laplace_on_ones
+from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, UNDECIDED, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import (
+    NOISE_WORDS,
+    WORK_WORDS,
+    release_laplace_on_grids,
+    release_laplace_on_ones,
+)
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_multiples
 from dpfast.kernels.parameters import part
 from dpfast.kernels.plugin.layout import LAPLACE
@@ -64,11 +69,26 @@ def _draw_pairs(high, low, scale, values, position, noise, junk):
 
 
 @inlined
-def _wiped(work, undecided):
-    """Wipe the noise of the last block; return how many rows are undecided."""
+def _marked(work, count, undecided, noise):
+    """Mark what is undecided, and wipe the noise of the last block; return how many rows are undecided."""
     for i in range(NOISE_WORDS):
         work[i] = np.uint64(0)
-    return undecided
+    for k in range(count):
+        noise[undecided[k]] = UNDECIDED
+    return count
+
+
+@inlined
+def _laplace_on_ones(high, low, scale, offset, work, undecided, noise):
+    none = np.int64(0)
+    count = release_laplace_on_ones(high, low, scale, offset, None, none, none, work, noise, undecided)
+    return _marked(work, count, undecided, noise)
+
+
+@inlined
+def _laplace_on_grids(high, low, scale, values, position, work, undecided, noise):
+    count = release_laplace_on_grids(high, low, scale, position, None, values, 0.0, work, noise, undecided)
+    return _marked(work, count, undecided, noise)
 
 
 @kernel
@@ -82,15 +102,15 @@ def _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise):
         work, undecided = u64_array(scratch - 8 * WORK_WORDS, WORK_WORDS), i64_array(scratch, rows)
         if per_row != 0:
             if short != 0:
-                return _wiped(work, draw_laplace_on_ones(high, None, given, None, work, undecided, noise))
-            return _wiped(work, draw_laplace_on_ones(high, low, given, None, work, undecided, noise))
+                return _laplace_on_ones(high, None, given, None, work, undecided, noise)
+            return _laplace_on_ones(high, low, given, None, work, undecided, noise)
         wide, offsets = f64_array(scratch + 8 * rows, 1), f64_array(scratch + 16 * rows, 1)
         prepare_discrete(given, wide, offsets)
         scale, offset = wide[0], offsets[0]
         if short != 0:
-            return _wiped(work, draw_laplace_on_ones(high, None, scale, offset, work, undecided, noise))
+            return _laplace_on_ones(high, None, scale, offset, work, undecided, noise)
         if scale <= LARGEST_NARROW_SCALE:
-            return _wiped(work, draw_laplace_on_ones(high, low, scale, offset, work, undecided, noise))
+            return _laplace_on_ones(high, low, scale, offset, work, undecided, noise)
         return np.int64(draw_laplace_f64(high, low, scale, offset, None, None, noise))
     return np.int64(_draw_gaussian_on_ones(short, high, low, given, per_row, noise, junk))
 
@@ -197,17 +217,17 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     wide = f64_array(own, rows)
     if per_row != 0:
         if operation == LAPLACE:
-            undecided = _wiped(work, draw_laplace_on_grids(high, low, each, wide, inverse, work, listed, noise))
+            undecided = _laplace_on_grids(high, low, each, wide, inverse, work, listed, noise)
         else:
             undecided = np.int64(_draw_pairs(high, low, each, wide, inverse, noise, junk))
         _join_powers(form, wide, inverse, grid, noise, released)
         return np.int64(undecided)
     if operation == LAPLACE:
-        undecided = _wiped(work, draw_laplace_on_grids(high, low, each[0], wide, inverse[0], work, listed, noise))
+        undecided = _laplace_on_grids(high, low, each[0], wide, inverse[0], work, listed, noise)
     else:
         undecided = np.int64(_draw_pairs(high, low, each[0], wide, inverse[0], noise, junk))
     _join_powers(form, wide, inverse[0], grid[0], noise, released)
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

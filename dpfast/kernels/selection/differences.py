@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

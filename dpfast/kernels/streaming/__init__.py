@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 4fded7752047baae
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d

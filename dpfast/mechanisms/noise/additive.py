@@ -119,7 +119,7 @@ class Noise(ABC):
         scratch: Buffers,
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
-        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided, ascending.
+        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided.
 
         The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing.
         """
