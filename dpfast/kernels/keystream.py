@@ -97,4 +97,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6

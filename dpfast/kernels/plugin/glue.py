@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dad692ee1341967d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
