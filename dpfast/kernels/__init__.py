@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

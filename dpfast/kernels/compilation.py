@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

@@ -32,7 +32,7 @@ NOISE_KERNELS = {
     "noise.joining.join_grid": r"<(4|8) x double>",
     "noise.joining.zero_missing": None,
     "noise.preparation.prepare_discrete": r"<(4|8) x double>",
-    "noise.preparation.prepare_narrow": r"<(8|16) x float>",
+    "noise.preparation.prepare_narrow": r"<(4|8) x double>",
     "noise.preparation.prepare_grid": r"<(4|8) x double>",
     "noise.preparation.prepare_multiples": None,
     "selection.gaps.round_gaps": None,

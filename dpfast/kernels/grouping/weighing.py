@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

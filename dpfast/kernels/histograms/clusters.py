@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

@@ -47,4 +47,4 @@ def one_bit_reports(words, values, low, high, lie, released):
         released[i] = np.uint8(1 if words[i] < threshold else 0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65

@@ -61,7 +61,7 @@ NOISE_WORDS = _HALF
 
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
 _NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
-_NO_ROWS = np.int64(0)
+_NO_ROWS, _NO_NOISE = np.int64(0), np.int32(0)
 _NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
@@ -295,6 +295,7 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
             _settle(some, low, offset, opened, settled)
             for k in range(some):
                 _store_one(values, opened[0][k], settled[1][k], smallest, largest, released)
+                settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
     return count
@@ -410,9 +411,10 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
             for k in range(some):
                 row, inverse, own_grid = opened[0][k], opened[5][k], opened[6][k]
                 _store_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
+                settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5473b24a0d147bb6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
