@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

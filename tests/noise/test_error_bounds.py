@@ -26,7 +26,7 @@ from dpfast.kernels.intrinsics import (
     square_root,
     subtract,
 )
-from dpfast.kernels.logarithm import exponential_f32, exponential_f64
+from dpfast.kernels.logarithm import exponential_f32, exponential_f64, exponential_of_lower_end_f32
 from dpfast.kernels.noise import gaussian, laplace, narrow_laplace, offsets
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.preparation import prepare_narrow
@@ -97,6 +97,28 @@ def test_exponential_in_float64(bits, seed):
         worst = max(worst, float(abs(rational(value) - exact) / (exact * U64)))
     print(f"worst error {worst:.2f}u E of 5.1u E")
     assert worst <= 5.1
+
+
+@compiled
+def exponentials_of_lower_ends_f32(words, bits_plus_one, e, width):
+    for i in range(words.size):
+        e[i], width[i] = exponential_of_lower_end_f32(words[i], bits_plus_one)
+
+
+def test_exponential_of_lower_ends_in_float32(seed):
+    """Soundness rules 2 and 4: |E - exact| <= 1.1u E + 1.11u + u, and the cell's other end is within 1.4143 width."""
+    words = adversarial_words(31, seed, 30_000)
+    e, width = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
+    exponentials_of_lower_ends_f32(words.astype(np.uint32), np.float32(32), e, width)
+    exact = -np.log(words / 2.0**31)
+    near_one = words > 0.9 * 2**31
+    exact[near_one] = -np.log1p((words - 2**31) / 2.0**31)[near_one]
+    # NumPy's logarithms are good to a few u of float64: nothing beside u of float32.
+    worst = np.max(np.abs(e.astype(np.float64) - exact) / (U32 * (1.1 * exact + 2.11)))
+    cell = np.max(np.log1p(1 / words) / width)
+    print(f"worst error {worst:.3f} of 1.1u E + 2.11u; widest cell {cell:.4f} width of 1.4143 width")
+    assert worst <= 1
+    assert cell <= 1.4143
 
 
 @pytest.mark.parametrize("bits", [31])
@@ -337,7 +359,7 @@ def test_discrete_offset(from_one, seed):
 def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, noise, marks):
     """``scales`` is an array of the scales, or a number: the kernel has a form of its bound for either."""
     for i in range(high.size):
-        e, width = exponential_f32(bit_and(high[i], laplace._REST_32), laplace._M_PLUS_ONE_F32)
+        e, width = exponential_of_lower_end_f32(bit_and(high[i], laplace._REST_32), laplace._M_PLUS_ONE_F32)
         signed = -fraction[i] if high[i] >> np.uint32(31) else fraction[i]
         v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i] + signed))
         shifted = v + laplace._SHIFTER_F32
@@ -345,7 +367,7 @@ def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, n
         value[i], error[i] = v, laplace._error_f32(scales, scale[i], e, width)
         size = np.int32(shifted - laplace._SHIFTER_F32)
         noise[i] = -size if high[i] >> np.uint32(31) else size
-        marks[i] = 0 if laplace._HALF_F32 - distance > error[i] else 1
+        marks[i] = 0 if distance < laplace._HALF_F32 - error[i] else 1
 
 
 @compiled

@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

@@ -13,10 +13,11 @@ The true argument is above -1/2 (E > 0, c > 0, |fraction| <= 1/2), so v may be r
 
 The bound, with u the unit roundoff and E's error from logarithm.py, in units of one:
 
-    scale * (1.0607 * width            the bits not read
+    scale * (1.0607 * width            the bits not read, in float64
+             + 1.4143 * width          in float32, where E is that of the cell's lower end
              + 5.1u E                  E, in float64
              + 1.1u E + 1.11u          E, in float32
-             + 2u (1 + 2u)             the conversion of the word, in float32
+             + u                       the conversion of the word, in float32
              + u E                     the product scale * E rounds with the sum
              + u E                     scale rounded to float32, in float32
              + 5u)                     the offset's c, where it is computed a row at a time, in float64 (offsets.py)
@@ -25,10 +26,11 @@ The bound, with u the unit roundoff and E's error from logarithm.py, in units of
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
 (offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
 
-The code's ``scale * (1.0625 width + 3.25u E + 3.25u) + 2u`` in float32, with 8u for both in float64, exceeds that by
-more than the relative error of at most 8u that its own evaluation can have, in whichever order.
+The code's ``scale * (1.4375 width + 3.25u E + 2.25u) + 2u`` in float32, ``scale * (1.0625 width + 8u E + 8u) + 2u`` in
+float64, exceeds that by more than the relative error of at most 8u that its own evaluation can have, in either order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
 by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
+In float32 the test is |v - n| < 1/2 - bound: that difference rounds by u / 4 at most, which the code's 2u has to spare.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ from dpfast.kernels.intrinsics import (
     subtract,
     u64_from_u32,
 )
-from dpfast.kernels.logarithm import exponential_f32, exponential_f64
+from dpfast.kernels.logarithm import exponential_f64, exponential_of_lower_end_f32
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.parameters import at
 
@@ -100,7 +102,7 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.0625, 3.25 * 2.0**-24, 3.25 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (1.4375, 3.25 * 2.0**-24, 2.25 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
@@ -136,11 +138,11 @@ def _signed_f32(word, offset, fraction):
 def laplace_f32(word, scales, scale, offset, fraction):
     """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
     r = bit_and(word, _REST_32)
-    e, width = exponential_f32(r, _M_PLUS_ONE_F32)
+    e, width = exponential_of_lower_end_f32(r, _M_PLUS_ONE_F32)
     v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
     shifted = v + _SHIFTER_F32
     distance = absolute(v - (shifted - _SHIFTER_F32))
-    decided = ((_HALF_F32 - distance) > _error_f32(scales, scale, e, width)) & (r != _ZERO_32)
+    decided = (distance < _HALF_F32 - _error_f32(scales, scale, e, width)) & (r != _ZERO_32)
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
@@ -204,4 +206,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

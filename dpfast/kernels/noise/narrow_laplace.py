@@ -232,7 +232,8 @@ def _store_ones(values, drawn, start, stop, smallest, largest, released):
     if isinstance(values, types.NoneType):
 
         def alone(values, drawn, start, stop, smallest, largest, released):
-            released[start:stop] = drawn[: stop - start]
+            for i in range(stop - start):
+                released[start + i] = drawn[i]
 
         return alone
 
@@ -346,7 +347,8 @@ def _store_grids(values, inverse, grid, first, drawn, start, stop, largest, rele
     if isinstance(grid, types.NoneType):
 
         def alone(values, inverse, grid, first, drawn, start, stop, largest, released):
-            released[start:stop] = drawn[: stop - start]
+            for i in range(stop - start):
+                released[start + i] = drawn[i]
 
         return alone
 
@@ -417,4 +419,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

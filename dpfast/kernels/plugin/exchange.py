@@ -306,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983

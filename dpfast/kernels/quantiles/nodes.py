@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e658fc24e7f1de65
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a302469861fbc983
