@@ -105,6 +105,9 @@ class SystemRandom:
 class Words:
     """The words of one purpose, chunk by chunk; one object for each thread.
 
+    OpenSSL makes them, or, where they are many and the processor encrypts several blocks at once, a kernel
+    (kernels/keystream.py): the same words in half the time, and without the interpreter's lock.
+
     Examples
     --------
     >>> import numpy as np
