@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

@@ -23,6 +23,9 @@ Altogether |E - exact| <= 5u E, plus the polynomial's error (below 0.1u E in bot
 in ball arithmetic), plus what the conversion of r costs: nothing in float64, where r < 2**48 is exact; in
 float32 two roundings of a, so 2u(1 + 2u) in E, absolutely.
 
+As |ln M| <= ln(2)/2, ln M is also off by at most 3.2u ln(2)/2 <= 1.11u, the polynomial's own error included. In float32
+that is the better of both for most E: |E - exact| <= 1.1u E + 1.11u, plus the conversion's 2u(1 + 2u).
+
 Width: half a cell is 1/2 of a, so |ln u - ln(a 2**-m)| <= -ln(1 - 1/(2a)) <= 1/(2(a - 1/2)) <= 3/(4a) for
 r >= 1, and 1/a <= sqrt(2) 2**-k, hence at most 1.0607 * 2**-k. For r = 0 the cell is unbounded in ln u:
 ``r`` must be tested apart, the value returned for it means nothing.
@@ -34,6 +37,8 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined
 from dpfast.kernels.intrinsics import (
+    add,
+    bit_and,
     bits_of_f32,
     bits_of_f64,
     f32_from_bits,
@@ -47,7 +52,15 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 
-__all__ = ["POLYNOMIAL_F32", "POLYNOMIAL_F64", "exponential_f32", "exponential_f64", "half_above", "minus_log_f64"]
+__all__ = [
+    "POLYNOMIAL_F32",
+    "POLYNOMIAL_F64",
+    "exponential_f32",
+    "exponential_f64",
+    "exponential_of_lower_end_f32",
+    "half_above",
+    "minus_log_f64",
+]
 
 # Minimax in z on [0, (3 - 2 sqrt 2)**2] for (2 artanh(sqrt z) - 2 sqrt z) / z**1.5.
 POLYNOMIAL_F64 = (
@@ -71,7 +84,8 @@ _ROOT_HALF_64 = np.uint64(0x3FE6A09E667F3BCD - (1 << 52))
 
 _LN2_F32 = np.float32(_LN2)
 _HALF_F32, _ONE_F32 = np.float32(0.5), np.float32(1.0)
-_ONE_32, _EXPONENT_32, _BIAS_32 = np.uint32(1), np.uint32(23), np.uint32(128)
+_EXPONENT_32, _BIAS_32 = np.uint32(23), np.uint32(128)
+_ROOT_32, _MANTISSA_32 = np.uint32(0x3F3504F3), np.uint32((1 << 23) - 1)
 _ROOT_HALF_32 = np.uint32(0x3F3504F3 - (1 << 23))
 
 
@@ -103,9 +117,26 @@ def exponential_f64(r, bits_plus_one):
 @inlined
 def exponential_f32(r, bits_plus_one):
     """Return (E, width) of the module's docstring for r < 2**31 (uint32), bits_plus_one = m + 1 (float32)."""
-    bits = bits_of_f32(f32_from_i32(r) + _HALF_F32)
-    k = shift_right(subtract(bits, _ROOT_HALF_32), _EXPONENT_32)
-    mantissa = f32_from_bits(subtract(bits, shift_left(subtract(k, _ONE_32), _EXPONENT_32)))
+    return _minus_log_f32(f32_from_i32(r) + _HALF_F32, bits_plus_one)
+
+
+@inlined
+def exponential_of_lower_end_f32(r, bits_plus_one):
+    """Return (E, width) for a = r, the lower end of the cell, which is one operation less; else as `exponential_f32`.
+
+    E approximates -ln(r * 2**-m), with one rounding of a, u, in the place of two. And every u in [r, r+1) * 2**-m has
+    |ln u - ln(r * 2**-m)| <= ln(1 + 1/r) <= 1/r <= 1.4143 * width.
+    """
+    return _minus_log_f32(f32_from_i32(r), bits_plus_one)
+
+
+@inlined
+def _minus_log_f32(a, bits_plus_one):
+    """Return ((bits_plus_one - 1) ln 2 - ln a, 2**-k) for a = M * 2**k."""
+    # What lies above sqrt(1/2) in the mantissa, and k + 1 above that.
+    above = subtract(bits_of_f32(a), _ROOT_HALF_32)
+    k = shift_right(above, _EXPONENT_32)
+    mantissa = f32_from_bits(add(bit_and(above, _MANTISSA_32), _ROOT_32))
     s = (mantissa - _ONE_F32) / (mantissa + _ONE_F32)
     z = s * s
     log_mantissa = fused_multiply_add(s * z, polynomial(z, _ROUNDED_F32), s + s)
@@ -114,4 +145,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

@@ -47,7 +47,7 @@ def test_no_negative_zero(mechanism, seed):
         noisy = released(mechanism, x, scale, seed, dtype, 3_000_000 if scale == 1e-3 else ROWS)
         assert not (np.signbit(noisy) & (noisy == 0)).any()
     # Values that lie on the grid and noise that takes them back to zero.
-    grid = 2.0**-20
+    grid = math.ldexp(1.0, grid_exponent(1.0))
     x = -np.arange(200_000) * grid
     noisy = mechanism(x, 1.0, random=SeededRandom(seed))
     assert not (np.signbit(noisy) & (noisy == 0)).any()
@@ -58,7 +58,7 @@ def test_no_negative_zero(mechanism, seed):
 def test_the_output_is_a_function_of_its_integer(dtype, scale, seed):
     """Soundness rule 7: values with one sum of integers give one result, whatever their own bits were."""
     grid = math.ldexp(1.0, grid_exponent(scale))
-    lattice = lattice_for(np.dtype(dtype), scale, discrete=True, narrow_up_to=0.0)
+    lattice = lattice_for(np.dtype(dtype), scale, discrete=True)
     generator = np.random.default_rng(seed)
     total = generator.integers(-(2**22), 2**22, 4000)
     first, second = (generator.integers(-(2**21), 2**21, 4000).astype(np.int32) for _ in range(2))
@@ -103,15 +103,16 @@ def low_bits_are_uniform(noisy, grid, bits=6):
 def test_low_grid_bits_are_uniform_for_every_value(mechanism, x, seed):
     """Haney et al. (2022): the last bits carry nothing of x. False-failure rate 1e-12, n = 10**6.
 
-    The six lowest of 20 bits below the scale: not exactly uniform, but to within 2**-20 and better.
+    The six lowest of 12 bits below the scale: not exactly uniform, but to within a part in 80,000, which moves none of
+    64 expected counts by more than 0.2, where their standard deviation is 124.
     """
-    assert low_bits_are_uniform(released(mechanism, x, 1.0, seed, rows=1_000_000), 2.0**-20) == ""
+    assert low_bits_are_uniform(released(mechanism, x, 1.0, seed, rows=1_000_000), 2.0**-12) == ""
 
 
 def test_low_bits_of_a_sum_rounded_to_floats_are_rejected(seed):
-    """The mutant: naive noise around 2**34 leaves 18 bits below the binary point, the last of the grid are zero."""
-    noisy = 2.0**34 + np.random.default_rng(seed).laplace(0, 1, 1_000_000)
-    assert "low bits" in low_bits_are_uniform(noisy, 2.0**-20)
+    """The mutant: naive noise around 2**42 leaves 10 bits below the binary point, the last of the grid are zero."""
+    noisy = 2.0**42 + np.random.default_rng(seed).laplace(0, 1, 1_000_000)
+    assert "low bits" in low_bits_are_uniform(noisy, 2.0**-12)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -194,7 +195,5 @@ def test_grids_of_a_scale_per_row_are_those_of_one_scale(seed):
 
 def test_grid_is_chosen_from_the_scale_alone():
     for dtype in ("float64", "float32", "int64"):
-        lattices = [
-            lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True, narrow_up_to=0.0) for x in (0, 9)
-        ]
+        lattices = [lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True) for x in (0, 9)]
         assert lattices[0].rows(0, 1, None).position == lattices[1].rows(0, 1, None).position

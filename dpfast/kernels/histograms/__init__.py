@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

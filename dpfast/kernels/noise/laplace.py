@@ -7,30 +7,38 @@ mechanism by inversion (Ghosh, Roughgarden, Sundararajan 2009). With offset = 0 
 integer i, i + n is the integer nearest to x + Laplace(scale).
 
 Every kernel computes v, the argument of the rounding, with a bound on its distance from the true one, and
-stores ``n`` only if the whole interval around v rounds to one integer; else it stores ``UNDECIDED``, and
-returns 1 if it has done so anywhere. A caller must then finish those samples with more bits of the same U.
+decides for ``n`` only if the whole interval around v rounds to one integer. A caller must finish the other samples
+with more bits of the same U. float32 and 31 bits come first where they decide most (narrow_laplace.py).
 The true argument is above -1/2 (E > 0, c > 0, |fraction| <= 1/2), so v may be raised to 0 before the test.
 
-The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logarithm.py), in units of one:
+The bound, with u the unit roundoff and E's error from logarithm.py, in units of one:
 
-    scale * (1.0607 * width            the bits not read
-             + 5.1u E + u E            E; the product scale * E rounds with the sum
-             + u E (float32 only)      scale rounded to float32
-             + 2u (float32 only)       the conversion of the word
-             + 5u (float64 only))      the offset's c, where it is computed a row at a time (offsets.py)
+    scale * (1.0607 * width            the bits not read, in float64
+             + 1.4143 * width          in float32, where E is that of the cell's lower end
+             + 5.1u E                  E, in float64
+             + 1.1u E + 1.11u          E, in float32
+             + u                       the conversion of the word, in float32
+             + u E                     the product scale * E rounds with the sum
+             + u E                     scale rounded to float32, in float32
+             + 5u)                     the offset's c, where it is computed a row at a time, in float64 (offsets.py)
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
-which the code's ``scale * (1.0625 width + 8u E + 4u or 8u) + 2u`` exceeds by more than the 4u of relative error
-that its own evaluation can have (4u in float32, 8u in float64).
+In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
+(offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
+
+The code's ``scale * (1.4375 width + 3.25u E + 2.25u) + 2u`` in float32, ``scale * (1.0625 width + 8u E + 8u) + 2u`` in
+float64, exceeds that by more than the relative error of at most 8u that its own evaluation can have, in either order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
-by the limits on the scale that the caller keeps, v < 2**13 in float32 and v < 2**31 in float64.
+by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
+In float32 the test is |v - n| < 1/2 - bound: that difference rounds by u / 4 at most, which the code's 2u has to spare.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_and,
@@ -39,6 +47,7 @@ from dpfast.kernels.intrinsics import (
     bits_of_f32,
     bits_of_f64,
     choose,
+    f32_from_bits,
     f64_from_bits,
     fused_multiply_add,
     i32_from_u32,
@@ -50,36 +59,40 @@ from dpfast.kernels.intrinsics import (
     subtract,
     u64_from_u32,
 )
-from dpfast.kernels.logarithm import exponential_f32, exponential_f64
+from dpfast.kernels.logarithm import exponential_f64, exponential_of_lower_end_f32
 from dpfast.kernels.noise.fractions import fraction_of
-from dpfast.kernels.noise.joining import add_noise
-from dpfast.kernels.noise.offsets import discrete_offset
-from dpfast.kernels.parameters import at, part
+from dpfast.kernels.parameters import at
 
 __all__ = [
-    "LARGEST_SCALE_F32",
+    "LARGEST_NARROW_SCALE",
     "LARGEST_SCALE_F64",
+    "LARGEST_SHORT_SCALE",
     "UNDECIDED",
-    "draw_laplace_f32",
+    "bits_read",
     "draw_laplace_f64",
-    "release_laplace_f32",
+    "laplace_f32",
+    "laplace_f64",
+    "leading_bits",
+    "with_more_bits",
 ]
 
 UNDECIDED = np.int32(-(2**31))
 """What stands in place of a sample that the bits read so far do not decide."""
 
-LARGEST_SCALE_F32 = 2.0**8
-"""Above, float32 and 31 bits would leave more than one sample in 2**17 to ball arithmetic."""
+LARGEST_SHORT_SCALE = 2.0**8
+"""Above, 31 bits would leave more than one sample in 2**17 to ball arithmetic: words have 48 bits."""
+
+LARGEST_NARROW_SCALE = 2.0**14
+"""Above, float32 would leave more than one sample in 40 to float64: that comes first."""
 
 LARGEST_SCALE_F64 = 2.0**25
 """48 ln(2) * 2**25 + 1 < 2**31: the noise fits into an int32."""
 
 _REST_32 = np.uint32(0x7FFFFFFF)
 _REST_64, _TOP_64, _SIGN_64 = np.uint64(0x7FFFFFFF), np.uint64(31), np.uint64(63)
-_ZERO_32, _ONE_32 = np.uint32(0), np.uint32(1)
-_M_PLUS_ONE_F32, _M_PLUS_ONE_F64 = np.float32(32.0), 48.0
+_ZERO_32, _ONE_32, _TOP_BIT_32 = np.uint32(0), np.uint32(1), np.uint32(1 << 31)
+_M_PLUS_ONE_F32 = np.float32(32.0)
 _LOW_BITS = np.uint64(16)
-_BLOCK = 1024
 _ZERO_64 = np.uint64(0)
 
 # Adding 1.5 * 2**23 (2**52) rounds a float to the nearest integer and leaves it in the low bits.
@@ -89,30 +102,54 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.0625, 8 * 2.0**-24, 4 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (1.4375, 3.25 * 2.0**-24, 2.25 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
 
 
+@by_types(inline=True)
+def _error_f32(scales, scale, e, width):
+    """Return the bound in float32: of one scale for all, the products with it are made once."""
+    if isinstance(scales, types.Array):
+
+        def of_rows(scales, scale, e, width):
+            error = fused_multiply_add(width, _WIDTH_F32, _ABSOLUTE_F32)
+            return fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), _CONSTANT_F32)
+
+        return of_rows
+
+    def of_all(scales, scale, e, width):
+        error = fused_multiply_add(e, scale * _RELATIVE_F32, fused_multiply_add(scale, _ABSOLUTE_F32, _CONSTANT_F32))
+        return fused_multiply_add(width, scale * _WIDTH_F32, error)
+
+    return of_all
+
+
+@by_types(inline=True)
+def _signed_f32(word, offset, fraction):
+    """Return what is added to scale * E: the offset of discrete noise (fraction None), or s * fraction."""
+    if isinstance(fraction, types.NoneType):
+        return lambda word, offset, fraction: offset
+    return lambda word, offset, fraction: f32_from_bits(bit_xor(bits_of_f32(fraction), bit_and(word, _TOP_BIT_32)))
+
+
 @inlined
-def _discrete_f32(word, scale, offset):
-    """Return (n, whether it is decided) for a 32-bit word in float32."""
+def laplace_f32(word, scales, scale, offset, fraction):
+    """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
     r = bit_and(word, _REST_32)
-    e, width = exponential_f32(r, _M_PLUS_ONE_F32)
-    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, offset))
+    e, width = exponential_of_lower_end_f32(r, _M_PLUS_ONE_F32)
+    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
     shifted = v + _SHIFTER_F32
     distance = absolute(v - (shifted - _SHIFTER_F32))
-    error = fused_multiply_add(width, _WIDTH_F32, _ABSOLUTE_F32)
-    error = fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), _CONSTANT_F32)
-    decided = ((_HALF_F32 - distance) > error) & (r != _ZERO_32)
+    decided = (distance < _HALF_F32 - _error_f32(scales, scale, e, width)) & (r != _ZERO_32)
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
 
 
 @inlined
-def _laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
+def laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
     """Return (n, whether it is decided) for r < 2**m and a sign, 0 or 1 (uint64), in float64."""
     e, width = exponential_f64(r, m_plus_one)
     signed = f64_from_bits(bit_xor(bits_of_f64(fraction), shift_left(sign, _SIGN_64)))
@@ -127,68 +164,46 @@ def _laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
     return i32_from_u64(subtract(bit_xor(magnitude, spread), spread)), decided
 
 
-@kernel
-def _draw_block_f32(high, scale, offset, noise):
-    undecided = _ZERO_32
-    for i in range(noise.size):
-        n, decided = _discrete_f32(high[i], at(scale, i), at(offset, i))
-        noise[i] = choose(decided, n, UNDECIDED)
-        undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
-    return undecided
+@by_types(inline=True)
+def bits_read(low):
+    """Return m, how many bits of U words have: 31 where ``low`` is None, else 47 (float64)."""
+    bits = 31.0 if isinstance(low, types.NoneType) else 47.0
+    return lambda low: bits
 
 
-@kernel
-def draw_laplace_f32(high, scale, offset, exact_scale, noise):
-    """Fill ``noise`` (int32) from 32-bit words, sign and 31 bits of U, in float32; see the module's docstring.
-
-    ``scale`` and ``offset`` are float32, one number or one a row; scale <= LARGEST_SCALE_F32. What float32 does
-    not decide is computed again from the same bits in float64, with ``exact_scale``, the scale before it was
-    rounded to float32.
-    """
-    undecided = _ZERO_32
-    for start in range(0, noise.size, _BLOCK):
-        stop = min(start + _BLOCK, noise.size)
-        block = noise[start:stop]
-        if _draw_block_f32(high[start:stop], part(scale, start, stop), part(offset, start, stop), block) == _ZERO_32:
-            continue
-        for i in range(block.size):
-            if block[i] == UNDECIDED:
-                word = u64_from_u32(high[start + i])
-                b = at(exact_scale, start + i)
-                sign = shift_right(word, _TOP_64)
-                n, decided = _laplace_f64(bit_and(word, _REST_64), 32.0, sign, b, discrete_offset(b), 0.0)
-                block[i] = choose(decided, n, UNDECIDED)
-                undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
-    return undecided
+@inlined
+def leading_bits(high, i):
+    """Return the sign of a word, and its first 31 bits of U."""
+    word = u64_from_u32(high[i])
+    return shift_right(word, _TOP_64), bit_and(word, _REST_64)
 
 
-@kernel
-def release_laplace_f32(high, scale, offset, exact_scale, values, smallest, largest, noise, released):
-    """Draw as `draw_laplace_f32` and release as `add_noise`: one call for the most common route."""
-    undecided = draw_laplace_f32(high, scale, offset, exact_scale, noise)
-    add_noise(values, noise, smallest, largest, released)
-    return undecided
+@by_types(inline=True)
+def with_more_bits(r, low, i):
+    """Return the first m bits of U of a word, whose first 31 are r."""
+    if isinstance(low, types.NoneType):
+        return lambda r, low, i: r
+    return lambda r, low, i: bit_or(shift_left(r, _LOW_BITS), np.uint64(low[i]))
 
 
 @kernel
 def draw_laplace_f64(high, low, scale, offset, values, position, noise):
-    """Fill ``noise`` (int32) from 48-bit words, sign and 47 bits of U, in float64; see the module's docstring.
+    """Fill ``noise`` (int32) in float64, with UNDECIDED where it does not decide; return 1 if there is such.
 
-    ``high`` (uint32) and ``low`` (uint16) are the two parts of the words. ``scale`` and ``offset`` are float64,
-    one number or one a row; scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the
-    fractions that ``position`` says (fractions.py); a NaN there makes its sample undecided.
+    ``high`` (uint32) and ``low`` (uint16) are the two parts of 48-bit words, a sign and 47 bits of U; with None for
+    ``low`` they have 32 bits. ``scale`` and ``offset`` are float64, one number or one a row;
+    scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the fractions that ``position``
+    says (fractions.py); a NaN there makes its sample undecided.
     """
-    undecided = _ZERO_32
+    undecided, m_plus_one = _ZERO_32, bits_read(low) + 1.0
     for i in range(noise.size):
-        word = u64_from_u32(high[i])
-        r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
-        sign = shift_right(word, _TOP_64)
-        n, decided = _laplace_f64(
-            r, _M_PLUS_ONE_F64, sign, at(scale, i), at(offset, i), fraction_of(at(values, i), at(position, i))
-        )
+        sign, first = leading_bits(high, i)
+        r = with_more_bits(first, low, i)
+        fraction = fraction_of(at(values, i), at(position, i))
+        n, decided = laplace_f64(r, m_plus_one, sign, at(scale, i), at(offset, i), fraction)
         noise[i] = choose(decided, n, UNDECIDED)
         undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

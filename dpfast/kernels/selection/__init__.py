@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

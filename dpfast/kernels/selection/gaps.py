@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): accd924caa1b33af
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688

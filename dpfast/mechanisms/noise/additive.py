@@ -19,22 +19,27 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import DataError
 from dpfast.kernels.noise import joining
 from dpfast.kernels.noise.laplace import UNDECIDED
-from dpfast.mechanisms.noise.lattice import Lattice, Rows
+from dpfast.mechanisms.noise.lattice import Lattice
 from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["Buffers", "Noise", "add_noise", "draw_rows"]
+__all__ = ["NO_ROWS", "Buffers", "Noise", "add_noise", "draw_rows"]
+
+#: What is undecided where nothing is.
+NO_ROWS = np.empty(0, np.int64)
+NO_ROWS.setflags(write=False)
 
 
 class Buffers:
     """One thread's scratch memory, as long as a chunk and used again for every chunk."""
 
-    __slots__ = ("_arrays", "_bytes", "_rows")
+    __slots__ = ("_arrays", "_bytes", "_rows", "_work")
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._arrays: dict[str, NDArray[Any]] = {}
         self._bytes = np.empty(0, np.uint8)
+        self._work = np.empty(0, np.uint64)
 
     def __call__(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         """Return the buffer of a name."""
@@ -48,6 +53,12 @@ class Buffers:
         if self._bytes.size < size:
             self._bytes = np.empty(size, np.uint8)
         return self._bytes[:size]
+
+    def work(self, size: int) -> NDArray[np.uint64]:
+        """Return so many words for what a kernel does with a block."""
+        if self._work.size < size:
+            self._work = np.empty(size, np.uint64)
+        return self._work[:size]
 
 
 class Noise(ABC):
@@ -94,18 +105,23 @@ class Noise(ABC):
             return Tail(self.keystream, index, leading, known)
         return Tail(self.keystream, index, leading << 16 | more, known + 16)
 
+    @staticmethod
+    def undecided(noise: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the rows whose noise is UNDECIDED."""
+        return np.flatnonzero(noise == UNDECIDED)
+
     @abstractmethod
     def draw(
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        """Fill ``noise``, set ``released`` to values and noise together; return whether some is UNDECIDED.
+    ) -> NDArray[np.int64]:
+        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided.
 
-        What stands in ``released`` for UNDECIDED noise means nothing.
+        The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing.
         """
 
     @abstractmethod
@@ -202,15 +218,12 @@ def draw_rows(
         As many entries of the lattice's type.
 
     """
-    rows = values.size
-    parameters = noise.lattice.rows(start, start + rows, scratch)
-    drawn = scratch("noise", np.int32)[:rows]
-    if noise.draw(words, values, parameters, drawn, released) or refine_all:
+    undecided = noise.draw(words, values, start, scratch, released)
+    if undecided.size or refine_all:
         if refine_all:
-            drawn[:] = UNDECIDED
+            undecided = np.arange(values.size)
         if missing is not None:
-            drawn[missing] = 0
-        undecided = np.flatnonzero(drawn == UNDECIDED)
+            undecided = undecided[~missing[undecided]]
         if values.dtype.kind == "f":
             _refuse_non_finite(values, undecided, start)
         for row, exact in noise.refine(words, values, undecided, start):

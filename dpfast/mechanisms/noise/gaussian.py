@@ -13,10 +13,10 @@ from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on", "gaussian_words"]
@@ -38,11 +38,12 @@ class _Gaussian(Noise):
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        size = noise.size
+    ) -> NDArray[np.int64]:
+        size = values.size
+        rows, noise = self.lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
         half = (size + 1) // 2
         high, low = self.parts(words, size)
         placed = None if rows.position is None else values
@@ -58,7 +59,7 @@ class _Gaussian(Noise):
             given += [noise[one], noise[beside] if beside is other else np.empty(pairs, np.int32)]
             undecided |= draw_gaussian(*given)
         self.lattice.join(values, rows, noise, released)
-        return int(undecided)
+        return self.undecided(noise) if undecided else NO_ROWS
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
@@ -150,7 +151,7 @@ def gaussian_noise(
 
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
-    lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
+    lattice = lattice_for(dtype, scale, discrete=False)
     return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
 
 

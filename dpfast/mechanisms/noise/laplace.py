@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +13,12 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
-from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
+from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, LARGEST_SHORT_SCALE, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_grids, release_laplace_on_ones
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Multiples, Ones, Powers, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
@@ -26,25 +28,42 @@ _REST = 0x7FFFFFFF
 
 
 class _Laplace(Noise):
-    """Laplace noise, the first bit of a word being its sign: short words are for discrete noise in float32."""
+    """Laplace noise, the first bit of a word being its sign: short words are for discrete noise of small scales."""
+
+    def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
+        largest = lattice.largest_scale if isinstance(lattice, Ones) else math.inf
+        super().__init__(lattice, keystream, short=largest <= LARGEST_SHORT_SCALE)
+        one = isinstance(lattice.scale, float)
+        self._wide = isinstance(lattice, Multiples) or (one and LARGEST_NARROW_SCALE < largest < math.inf)
 
     def draw(
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        high, low = self.parts(words, noise.size)
-        if low is None:
-            assert isinstance(self.lattice, Ones)
-            scale = rows.scale, rows.offset, rows.exact_scale
-            return int(release_laplace_f32(high, *scale, values, *self.lattice.limits, noise, released))
-        placed = None if rows.position is None else values
-        undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
-        self.lattice.join(values, rows, noise, released)
-        return int(undecided)
+    ) -> NDArray[np.int64]:
+        lattice, stop = self.lattice, start + values.size
+        high, low = self.parts(words, values.size)
+        if self._wide:
+            rows, noise = lattice.rows(start, stop, scratch), scratch("noise", np.int32)[: values.size]
+            placed = None if rows.position is None else values
+            some = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
+            lattice.join(values, rows, noise, released)
+            return self.undecided(noise) if some else NO_ROWS
+        # One scale is prepared once for all, a block's scales by the kernel that draws for it.
+        if isinstance(lattice.scale, float):
+            rows = lattice.rows(start, stop, scratch)
+        else:
+            rows = Rows(lattice.scale[start:stop], None)
+        work, found = scratch.work(WORK_WORDS), scratch("undecided", np.int64)
+        if isinstance(lattice, Ones):
+            of_ones = high, low, rows.scale, rows.offset, values, *lattice.limits
+            return found[: release_laplace_on_ones(*of_ones, work, released, found)]
+        assert isinstance(lattice, Powers)
+        of_grids = high, low, rows.scale, rows.position, rows.grid, values, lattice.largest
+        return found[: release_laplace_on_grids(*of_grids, work, released, found)]
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
@@ -86,7 +105,7 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
     -------
     same kind as ``values``
         uint32 becomes int64 (a count cut off at zero would be biased); the other types stay, saturating at
-        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 20), rounded to their type.
+        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 12), rounded to their type.
 
     Raises
     ------
@@ -142,15 +161,15 @@ def laplace_noise(
 
 def laplace_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Laplace noise of this scale for a column of this type."""
-    lattice = lattice_for(dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
-    short = isinstance(lattice, Ones) and lattice.precision is np.float32
-    return _Laplace(lattice, keystream, short=short)
+    return _Laplace(lattice_for(dtype, scale, discrete=True), keystream)
 
 
 def laplace_kernel(scale: float) -> str:
     """Return in words how integers get Laplace noise of this scale."""
-    if scale <= LARGEST_SCALE_F32:
-        return "discrete Laplace from 32-bit words (draw_laplace_f32)"
+    if scale <= LARGEST_SHORT_SCALE:
+        return "discrete Laplace from 32-bit words (release_laplace_on_ones)"
+    if scale <= LARGEST_NARROW_SCALE:
+        return "discrete Laplace from 48-bit words (release_laplace_on_ones)"
     if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1):
         return "discrete Laplace from 48-bit words (draw_laplace_f64)"
     return "Laplace rounded to multiples of a power of two, from 48-bit words (draw_laplace_f64)"
