@@ -12,7 +12,8 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE_F32, draw_gaussian_f32
+from dpfast.kernels.noise.gaussian_f64 import draw_gaussian_f64
 from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
@@ -31,6 +32,10 @@ class _Gaussian(Noise):
     A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii and then the angles.
     """
 
+    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool, narrow: bool) -> None:
+        super().__init__(lattice, keystream, short=short)
+        self._narrow = narrow
+
     def words_for(self, rows: int) -> int:
         return rows + rows % 2
 
@@ -47,6 +52,7 @@ class _Gaussian(Noise):
         high, low = self.parts(words, size)
         placed = None if rows.position is None else values
         undecided = 0
+        draw = draw_gaussian_f32 if self._narrow else draw_gaussian_f64
         # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
         for first, pairs in ((0, size - half), (size - half, half - (size - half))):
             if not pairs:
@@ -56,7 +62,7 @@ class _Gaussian(Noise):
             given = [_part(bits, own) for own in (one, other) for bits in (high, low)]
             given += [_part(x, own) for x in (rows.scale, placed, rows.position) for own in (one, beside)]
             given += [noise[one], noise[beside] if beside is other else np.empty(pairs, np.int32)]
-            undecided |= draw_gaussian(*given)
+            undecided |= draw(*given)
         self.lattice.join(values, rows, noise, released)
         return int(undecided)
 
@@ -151,13 +157,14 @@ def gaussian_noise(
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
-    return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
+    return gaussian_on(lattice, keystream, lattice.largest_scale)
 
 
 def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float | None) -> Noise:
     """Return how a keystream's words become Gaussian noise on a lattice, whose largest scale may be said."""
     short = largest_scale is not None and largest_scale <= _SHORT_WORDS_UP_TO
-    return _Gaussian(lattice, keystream, short=short)
+    narrow = largest_scale is not None and largest_scale <= LARGEST_SCALE_F32
+    return _Gaussian(lattice, keystream, short=short, narrow=narrow)
 
 
 def gaussian_kernel(scale: float) -> str:
