@@ -19,11 +19,15 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import DataError
 from dpfast.kernels.noise import joining
 from dpfast.kernels.noise.laplace import UNDECIDED
-from dpfast.mechanisms.noise.lattice import Lattice, Rows
+from dpfast.mechanisms.noise.lattice import Lattice
 from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["Buffers", "Noise", "add_noise", "draw_rows"]
+__all__ = ["NO_ROWS", "Buffers", "Noise", "add_noise", "draw_rows"]
+
+#: What is undecided where nothing is.
+NO_ROWS = np.empty(0, np.int64)
+NO_ROWS.setflags(write=False)
 
 
 class Buffers:
@@ -94,18 +98,23 @@ class Noise(ABC):
             return Tail(self.keystream, index, leading, known)
         return Tail(self.keystream, index, leading << 16 | more, known + 16)
 
+    @staticmethod
+    def undecided(noise: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the rows whose noise is UNDECIDED."""
+        return np.flatnonzero(noise == UNDECIDED)
+
     @abstractmethod
     def draw(
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        """Fill ``noise``, set ``released`` to values and noise together; return whether some is UNDECIDED.
+    ) -> NDArray[np.int64]:
+        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided, ascending.
 
-        What stands in ``released`` for UNDECIDED noise means nothing.
+        The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing.
         """
 
     @abstractmethod
@@ -202,15 +211,12 @@ def draw_rows(
         As many entries of the lattice's type.
 
     """
-    rows = values.size
-    parameters = noise.lattice.rows(start, start + rows, scratch)
-    drawn = scratch("noise", np.int32)[:rows]
-    if noise.draw(words, values, parameters, drawn, released) or refine_all:
+    undecided = noise.draw(words, values, start, scratch, released)
+    if undecided.size or refine_all:
         if refine_all:
-            drawn[:] = UNDECIDED
+            undecided = np.arange(values.size)
         if missing is not None:
-            drawn[missing] = 0
-        undecided = np.flatnonzero(drawn == UNDECIDED)
+            undecided = undecided[~missing[undecided]]
         if values.dtype.kind == "f":
             _refuse_non_finite(values, undecided, start)
         for row, exact in noise.refine(words, values, undecided, start):

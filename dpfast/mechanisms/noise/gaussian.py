@@ -12,12 +12,11 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE_F32, draw_gaussian_f32
-from dpfast.kernels.noise.gaussian_f64 import draw_gaussian_f64
-from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
+from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on", "gaussian_words"]
@@ -32,10 +31,6 @@ class _Gaussian(Noise):
     A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii and then the angles.
     """
 
-    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool, narrow: bool) -> None:
-        super().__init__(lattice, keystream, short=short)
-        self._narrow = narrow
-
     def words_for(self, rows: int) -> int:
         return rows + rows % 2
 
@@ -43,16 +38,16 @@ class _Gaussian(Noise):
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        size = noise.size
+    ) -> NDArray[np.int64]:
+        size = values.size
+        rows, noise = self.lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
         half = (size + 1) // 2
         high, low = self.parts(words, size)
         placed = None if rows.position is None else values
         undecided = 0
-        draw = draw_gaussian_f32 if self._narrow else draw_gaussian_f64
         # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
         for first, pairs in ((0, size - half), (size - half, half - (size - half))):
             if not pairs:
@@ -62,9 +57,9 @@ class _Gaussian(Noise):
             given = [_part(bits, own) for own in (one, other) for bits in (high, low)]
             given += [_part(x, own) for x in (rows.scale, placed, rows.position) for own in (one, beside)]
             given += [noise[one], noise[beside] if beside is other else np.empty(pairs, np.int32)]
-            undecided |= draw(*given)
+            undecided |= draw_gaussian(*given)
         self.lattice.join(values, rows, noise, released)
-        return int(undecided)
+        return self.undecided(noise) if undecided else NO_ROWS
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
@@ -157,14 +152,13 @@ def gaussian_noise(
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
-    return gaussian_on(lattice, keystream, lattice.largest_scale)
+    return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
 
 
 def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float | None) -> Noise:
     """Return how a keystream's words become Gaussian noise on a lattice, whose largest scale may be said."""
     short = largest_scale is not None and largest_scale <= _SHORT_WORDS_UP_TO
-    narrow = largest_scale is not None and largest_scale <= LARGEST_SCALE_F32
-    return _Gaussian(lattice, keystream, short=short, narrow=narrow)
+    return _Gaussian(lattice, keystream, short=short)
 
 
 def gaussian_kernel(scale: float) -> str:

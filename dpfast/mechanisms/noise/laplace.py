@@ -13,10 +13,10 @@ from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
-from dpfast.mechanisms.noise.additive import Buffers, Noise, add_noise
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
@@ -32,19 +32,22 @@ class _Laplace(Noise):
         self,
         words: NDArray[np.uint8],
         values: NDArray[Any],
-        rows: Rows,
-        noise: NDArray[np.int32],
+        start: int,
+        scratch: Buffers,
         released: NDArray[Any],
-    ) -> int:
-        high, low = self.parts(words, noise.size)
+    ) -> NDArray[np.int64]:
+        size = values.size
+        rows, noise = self.lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
+        high, low = self.parts(words, size)
         if low is None:
             assert isinstance(self.lattice, Ones)
             scale = rows.scale, rows.offset, rows.exact_scale
-            return int(release_laplace_f32(high, *scale, values, *self.lattice.limits, noise, released))
+            some = release_laplace_f32(high, *scale, values, *self.lattice.limits, noise, released)
+            return self.undecided(noise) if some else NO_ROWS
         placed = None if rows.position is None else values
         undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
         self.lattice.join(values, rows, noise, released)
-        return int(undecided)
+        return self.undecided(noise) if undecided else NO_ROWS
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int

@@ -4,11 +4,11 @@ A mechanism over the real numbers is made exact by rounding its result to a grid
 no privacy. Integers lie on the grid of ones as long as the noise fits a kernel's int32, and on multiples of a
 power of two above; floats lie on 2**(floor(log2 scale) - 12).
 
-Rounding to a grid g of floats adds g**2 / 12 to the variance, at most 2**-24 / 24 of Laplace noise's own and 2**-24 / 12
-of Gaussian noise's: 5e-9. The mean of what is rounded differs from x by at most the sum over k >= 1 of g / (pi k) times
-the noise's characteristic function at 2 pi k / g: below 2**-42 scale for Laplace noise, and far less for Gaussian noise.
-A sum of 2**80 released values has no error beside that of their noise. A finer grid would take longer: in float32
-most samples are decided on this one.
+Rounding to a grid g of floats adds g**2 / 12 to the variance, at most 2**-24 / 24 of Laplace noise's own and
+2**-24 / 12 of Gaussian noise's: 5e-9. The mean of what is rounded differs from x by at most the sum over k >= 1 of
+g / (pi k) times the noise's characteristic function at 2 pi k / g: below 2**-42 scale for Laplace noise, far less for
+Gaussian noise. So a sum of 2**80 released values has no error beside that of their noise. A finer grid would take
+longer: in float32 most samples are decided on this one.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.parameters import at
 
-__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_gaussian_f64"]
+__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_gaussian"]
 
 LARGEST_SCALE = 2.0**25
 """Keeps scale * sqrt(2 * 49 ln 2) below 2**29, so that the noise fits into an int32."""
@@ -130,7 +130,7 @@ def _rounded(radius, direction, scale, fraction, spread, certain):
 
 
 @kernel
-def draw_gaussian_f64(
+def draw_gaussian(
     radius_high,
     radius_low,
     angle_high,
