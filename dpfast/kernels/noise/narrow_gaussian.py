@@ -1,0 +1,300 @@
+"""Gaussian noise on a column, block by block: in float32, what that leaves open in float64 from the same bits, released.
+
+Row j and row half + j of a chunk of n rows share a radius and an angle, half = ceil(n / 2); its words are the radii and
+then the angles. A block has so many pairs that all that happens to it stays in the nearest cache. What both precisions
+leave open is listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py
+have the bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from dpfast.kernels.compilation import by_types, kernel
+from dpfast.kernels.noise.fractions import fraction_of
+from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.gaussian_f32 import draw_values, find_roots
+from dpfast.kernels.noise.joining import add_noise, join_grid
+from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.kernels.noise.preparation import prepare_grid
+from dpfast.kernels.parameters import at, part
+
+__all__ = ["WORK_WORDS", "release_gaussian_on_grids", "release_gaussian_on_ones"]
+
+PAIRS = 4096
+_HALF, _EIGHTH = PAIRS // 2, PAIRS // 8
+_GROUP = 64
+"""Open pairs are settled so many at a time, in whole vectors."""
+
+#: What stands where in the work memory, in words of 64 bits. First what tells of the noise and is forgotten at the end.
+_ROOTS = 2 * _HALF
+_SPREADS = _ROOTS + _HALF
+_WORDS = _SPREADS + _HALF
+_LOW_WORDS = _WORDS + _GROUP
+_FOUND = _LOW_WORDS + _GROUP // 2
+_SECRET = _FOUND + _GROUP
+_MARKS = _SECRET
+_PLACES = _MARKS + _EIGHTH
+_NARROW = _PLACES + PAIRS
+_FRACTIONS = _NARROW + 2 * _HALF
+_SCALES = _FRACTIONS + 2 * _HALF
+_GRIDS = _SCALES + 2 * PAIRS
+_INVERSES = _GRIDS + 2 * PAIRS
+_OPEN_SCALES = _INVERSES + 2 * PAIRS
+_OPEN_FRACTIONS = _OPEN_SCALES + 2 * _GROUP
+WORK_WORDS = _OPEN_FRACTIONS + 2 * _GROUP
+"""How many words of 64 bits the work memory has."""
+
+_CLOSED, _NO_MARKS, _NOTHING, _ONE = np.uint8(0), np.uint64(0), np.float32(0.0), np.float32(1.0)
+_NO_ROWS = np.int64(0)
+
+
+@kernel
+def _list_open(marks, size, places):
+    """List the marked pairs of a block and return how many there are; the last one stands up to a multiple of 8."""
+    marks[size : (size + 7) // 8 * 8] = _CLOSED
+    groups = marks[: (size + 7) // 8 * 8].view(np.uint64)
+    count = 0
+    for group in range(groups.size):
+        if groups[group] != _NO_MARKS:
+            for place in range(8 * group, 8 * group + 8):
+                places[count] = place
+                count += np.int64(marks[place])
+    if count > 0:
+        places[count : (count + 7) // 8 * 8] = places[count - 1]
+    return count
+
+
+@by_types(inline=True)
+def _gather_low(low, places, start, room):
+    """Return the second parts of some words, None where they have none."""
+    if isinstance(low, types.NoneType):
+        return lambda low, places, start, room: None
+
+    def gather(low, places, start, room):
+        for k in range(places.size):
+            room[k] = low[start + places[k]]
+        return room[: places.size]
+
+    return gather
+
+
+@by_types(inline=True)
+def _gather_scales(scales, places, room):
+    """Return the scales of some rows; 1 for one that is not there."""
+    if not isinstance(scales, types.Array):
+        return lambda scales, places, room: scales
+
+    def gather(scales, places, room):
+        for k in range(places.size):
+            room[k] = scales[places[k]] if places[k] < scales.size else 1.0
+        return room[: places.size]
+
+    return gather
+
+
+@by_types(inline=True)
+def _gather_fractions(values, position, places, room):
+    """Return the fractions of some rows, None where every value is a grid point; 0 for a row that is not there."""
+    if isinstance(position, types.NoneType):
+        return lambda values, position, places, room: None
+
+    def gather(values, position, places, room):
+        for k in range(places.size):
+            row = places[k]
+            room[k] = fraction_of(values[row], at(position, row)) if row < values.size else 0.0
+        return room[: places.size]
+
+    return gather
+
+
+@by_types(inline=True)
+def _of_fractions(position):
+    """Return the position of fractions themselves: see fractions.py."""
+    return (lambda position: None) if isinstance(position, types.NoneType) else (lambda position: 1.0)
+
+
+@kernel
+def _settle_open(
+    high, low, half, start, scale, other_scale, values, other_values, position, other_position, work, open_pairs, count,
+    undecided,
+):  # fmt: skip
+    """Settle the listed pairs of the block that begins at ``start`` in float64; return how many rows are undecided then.
+
+    Scales, values and positions are those of the block's rows, first and second ones. The rows that stay open are put
+    into ``undecided`` from ``count`` on.
+    """
+    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
+    radii, angles = work[_WORDS : _WORDS + _GROUP // 2].view(np.uint32), work[_WORDS + _GROUP // 2 : _LOW_WORDS].view(np.uint32)
+    lows = work[_LOW_WORDS:_FOUND].view(np.uint16)
+    found = work[_FOUND:_SECRET].view(np.int32)
+    scales, fractions = work[_OPEN_SCALES:_OPEN_FRACTIONS].view(np.float64), work[_OPEN_FRACTIONS:WORK_WORDS].view(np.float64)
+    for first in range(0, open_pairs, _GROUP):
+        some = min(_GROUP, open_pairs - first)
+        padded = (some + 7) // 8 * 8
+        places = work[_PLACES + first : _PLACES + first + padded].view(np.int64)
+        for k in range(padded):
+            radii[k] = high[start + places[k]]
+            angles[k] = high[half + start + places[k]]
+        draw_gaussian(
+            radii[:padded], _gather_low(low, places, start, lows[:_GROUP]),
+            angles[:padded], _gather_low(low, places, half + start, lows[_GROUP:]),
+            _gather_scales(scale, places, scales[:_GROUP]), _gather_scales(other_scale, places, scales[_GROUP:]),
+            _gather_fractions(values, position, places, fractions[:_GROUP]),
+            _gather_fractions(other_values, other_position, places, fractions[_GROUP:]),
+            _of_fractions(position), _of_fractions(other_position),
+            found[:padded], found[_GROUP : _GROUP + padded],
+        )  # fmt: skip
+        for k in range(some):
+            place = places[k]
+            noise[place], other_noise[place] = found[k], found[_GROUP + k]
+            if found[k] == UNDECIDED:
+                undecided[count] = start + place
+                count += 1
+            if found[_GROUP + k] == UNDECIDED and place < other_values.size:
+                undecided[count] = half + start + place
+                count += 1
+    return count
+
+
+@by_types(inline=True)
+def _narrow_scales(scale, other_scale, work):
+    """Return the block's scales in float32 for first and second rows: one number and None, or one a row."""
+    if not isinstance(scale, types.Array):
+        return lambda scale, other_scale, work: (np.float32(scale), None)
+
+    def of_rows(scale, other_scale, work):
+        narrow, pairs = work[_NARROW:_FRACTIONS].view(np.float32), scale.size
+        others = narrow[PAIRS : PAIRS + pairs]
+        for i in range(pairs):
+            narrow[i] = np.float32(scale[i])
+        for i in range(other_scale.size):
+            others[i] = np.float32(other_scale[i])
+        others[other_scale.size :] = _ONE
+        return narrow[:pairs], others
+
+    return of_rows
+
+
+@kernel
+def _find_fractions(values, position, fractions):
+    for i in range(values.size):
+        fractions[i] = np.float32(fraction_of(values[i], at(position, i)))
+    fractions[values.size :] = _NOTHING
+
+
+@kernel
+def _draw_block(high, low, half, start, scale, other_scale, fractions, other_fractions, values, other_values, position, other_position, work, count, undecided):
+    pairs = values.size
+    noise, other_noise = work[:_HALF].view(np.int32)[:pairs], work[_HALF:_ROOTS].view(np.int32)[:pairs]
+    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:pairs], work[_SPREADS:_WORDS].view(np.float32)[:pairs]
+    marks, places = work[_MARKS:_PLACES].view(np.uint8), work[_PLACES:_NARROW].view(np.int64)
+    narrow, other_narrow = _narrow_scales(scale, other_scale, work)
+    find_roots(high[start : start + pairs], roots, spreads)
+    draw_values(
+        high[half + start : half + start + pairs], roots, spreads, narrow, other_narrow, fractions, other_fractions,
+        noise, other_noise, marks[:pairs],
+    )  # fmt: skip
+    open_pairs = _list_open(marks, pairs, places)
+    if open_pairs == 0:
+        return count
+    return _settle_open(
+        high, low, half, start, scale, other_scale, values, other_values, position, other_position, work, open_pairs,
+        count, undecided,
+    )  # fmt: skip
+
+
+@kernel
+def release_gaussian_on_ones(high, low, scale, values, smallest, largest, work, released, undecided):
+    """Release integers with Gaussian noise; return how many rows stay undecided, listed in ``undecided``.
+
+    Parameters
+    ----------
+    high, low
+        The words: 32 bits (uint32), and 16 more (uint16) or None; an even number of them.
+    scale
+        float64: one number or one a row, at most LARGEST_SCALE of gaussian_f32.py.
+    values
+        int64, int32 or uint32.
+    smallest, largest
+        The limits of what is released.
+    work
+        WORK_WORDS words (uint64). Nothing of the noise is left there.
+    released
+        int64 or int32 as the limits allow. What stands there for undecided rows means nothing.
+    undecided
+        int64, as long as the rows.
+
+    """
+    count, rows, half = _NO_ROWS, released.size, high.size // 2
+    for start in range(0, half, PAIRS):
+        stop = min(start + PAIRS, half)
+        other, end = half + start, min(half + stop, rows)
+        ones, others = values[start:stop], values[other:end]
+        count = _draw_block(
+            high, low, half, start, part(scale, start, stop), part(scale, other, end), None, None, ones, others, None,
+            None, work, count, undecided,
+        )  # fmt: skip
+        noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
+        add_noise(ones, noise, smallest, largest, released[start:stop])
+        add_noise(others, other_noise, smallest, largest, released[other:end])
+    work[:_SECRET] = _NO_MARKS
+    return count
+
+
+@by_types(inline=True)
+def _grids_of(scale, position, grid, work, side):
+    """Return (scale / grid, 1 / grid, grid) of some rows, numbers or one a row."""
+    if not isinstance(scale, types.Array):
+        return lambda scale, position, grid, work, side: (scale, position, grid)
+
+    def of_rows(scale, position, grid, work, side):
+        low, high = side * PAIRS, side * PAIRS + scale.size
+        scales = work[_SCALES + low : _SCALES + high].view(np.float64)
+        grids = work[_GRIDS + low : _GRIDS + high].view(np.float64)
+        inverses = work[_INVERSES + low : _INVERSES + high].view(np.float64)
+        prepare_grid(scale, np.uint64(12), np.uint64(23 << 52), inverses, grids, scales)
+        return scales, inverses, grids
+
+    return of_rows
+
+
+@kernel
+def release_gaussian_on_grids(high, low, scale, position, grid, values, largest, work, released, undecided):
+    """Release floats with Gaussian noise on their grids; return how many rows stay undecided, listed in ``undecided``.
+
+    Parameters
+    ----------
+    high, low, work, undecided
+        As for `release_gaussian_on_ones`.
+    scale, position, grid
+        float64: the scale in units of the grid, 1 / grid and the grid; or one scale a row, in no unit, and None for both.
+    values
+        float64 or float32; what is not finite stays undecided.
+    largest
+        The largest number that is released.
+    released
+        Of the same type.
+
+    """
+    count, rows, half = _NO_ROWS, released.size, high.size // 2
+    for start in range(0, half, PAIRS):
+        stop = min(start + PAIRS, half)
+        other, end = half + start, min(half + stop, rows)
+        ones, others = values[start:stop], values[other:end]
+        scales, inverses, grids = _grids_of(part(scale, start, stop), position, grid, work, 0)
+        other_scales, other_inverses, other_grids = _grids_of(part(scale, other, end), position, grid, work, 1)
+        fractions = work[_FRACTIONS:_SCALES].view(np.float32)
+        one_fractions, other_fractions = fractions[: stop - start], fractions[PAIRS : PAIRS + stop - start]
+        _find_fractions(ones, inverses, one_fractions)
+        _find_fractions(others, other_inverses, other_fractions)
+        count = _draw_block(
+            high, low, half, start, scales, other_scales, one_fractions, other_fractions, ones, others, inverses,
+            other_inverses, work, count, undecided,
+        )  # fmt: skip
+        noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
+        join_grid(ones, inverses, grids, noise, largest, released[start:stop])
+        join_grid(others, other_inverses, other_grids, other_noise, largest, released[other:end])
+    work[:_SECRET] = _NO_MARKS
+    return count
