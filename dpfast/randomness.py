@@ -160,6 +160,19 @@ class Keystream:
         """Return a reader of the words of one purpose; every thread needs its own."""
         return Words(self._key, purpose)
 
+    def blocks(self, purpose: Purpose, chunk: int, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return single blocks of a chunk's words, by their numbers below 2**32: what `Words.fill` writes there.
+
+        The result has 16 bytes a row.
+        """
+        start = (int(purpose) << 96) + (chunk << 32)
+        counters = np.empty((numbers.size, 2), ">u8")
+        counters[:, 0] = start >> 64
+        counters[:, 1] = numbers.astype(np.uint64) + np.uint64(start & (2**64 - 1))
+        # In counter mode a block of keystream is the cipher applied to the counter; ECB applies it to many.
+        encryptor = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
+        return np.frombuffer(encryptor.update(counters.tobytes()), np.uint8).reshape(-1, _BLOCK_BYTES)
+
     def extension(self, indices: Sequence[int] | NDArray[np.int64], depth: int) -> bytes:
         """Return 16 further bytes for each word index: block ``depth`` of the word's infinite continuation.
 

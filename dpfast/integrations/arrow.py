@@ -371,7 +371,7 @@ def _noisy_column(schema: Any, place: int, noise: ColumnNoise) -> NoisyColumn:
         _number_type(schema.field(scales_place))
         return NoisyColumn(field.name, place, released, noise.kind, None, scales_place)
     # Refuses a scale that is too large for integers.
-    lattice_for(dtype, noise.scale, discrete=noise.kind == "laplace", narrow_up_to=0.0)
+    lattice_for(dtype, noise.scale, discrete=noise.kind == "laplace")
     return NoisyColumn(field.name, place, released, noise.kind, noise.scale)
 
 

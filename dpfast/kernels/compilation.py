@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

@@ -58,7 +58,7 @@ def test_no_negative_zero(mechanism, seed):
 def test_the_output_is_a_function_of_its_integer(dtype, scale, seed):
     """Soundness rule 7: values with one sum of integers give one result, whatever their own bits were."""
     grid = math.ldexp(1.0, grid_exponent(scale))
-    lattice = lattice_for(np.dtype(dtype), scale, discrete=True, narrow_up_to=0.0)
+    lattice = lattice_for(np.dtype(dtype), scale, discrete=True)
     generator = np.random.default_rng(seed)
     total = generator.integers(-(2**22), 2**22, 4000)
     first, second = (generator.integers(-(2**21), 2**21, 4000).astype(np.int32) for _ in range(2))
@@ -196,6 +196,6 @@ def test_grids_of_a_scale_per_row_are_those_of_one_scale(seed):
 def test_grid_is_chosen_from_the_scale_alone():
     for dtype in ("float64", "float32", "int64"):
         lattices = [
-            lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True, narrow_up_to=0.0) for x in (0, 9)
+            lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True) for x in (0, 9)
         ]
         assert lattices[0].rows(0, 1, None).position == lattices[1].rows(0, 1, None).position

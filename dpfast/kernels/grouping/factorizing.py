@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

@@ -7,8 +7,8 @@ mechanism by inversion (Ghosh, Roughgarden, Sundararajan 2009). With offset = 0 
 integer i, i + n is the integer nearest to x + Laplace(scale).
 
 Every kernel computes v, the argument of the rounding, with a bound on its distance from the true one, and
-stores ``n`` only if the whole interval around v rounds to one integer; else it stores ``UNDECIDED``, and
-returns 1 if it has done so anywhere. A caller must then finish those samples with more bits of the same U.
+decides for ``n`` only if the whole interval around v rounds to one integer. A caller must finish the other samples
+with more bits of the same U. float32 and 31 bits come first where they decide most (narrow_laplace.py).
 The true argument is above -1/2 (E > 0, c > 0, |fraction| <= 1/2), so v may be raised to 0 before the test.
 
 The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logarithm.py), in units of one:
@@ -20,17 +20,21 @@ The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logari
              + 5u (float64 only))      the offset's c, where it is computed a row at a time (offsets.py)
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
-which the code's ``scale * (1.0625 width + 8u E + 4u or 8u) + 2u`` exceeds by more than the 4u of relative error
-that its own evaluation can have (4u in float32, 8u in float64).
+In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
+(offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
+
+which the code's ``scale * (1.0625 width + 8u E + 4u or 8u) + 2u`` exceeds by more than the relative error of at most
+8u that its own evaluation can have, in whichever order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
-by the limits on the scale that the caller keeps, v < 2**13 in float32 and v < 2**31 in float64.
+by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
-from dpfast.kernels.compilation import inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_and,
@@ -39,6 +43,7 @@ from dpfast.kernels.intrinsics import (
     bits_of_f32,
     bits_of_f64,
     choose,
+    f32_from_bits,
     f64_from_bits,
     fused_multiply_add,
     i32_from_u32,
@@ -52,34 +57,36 @@ from dpfast.kernels.intrinsics import (
 )
 from dpfast.kernels.logarithm import exponential_f32, exponential_f64
 from dpfast.kernels.noise.fractions import fraction_of
-from dpfast.kernels.noise.joining import add_noise
-from dpfast.kernels.noise.offsets import discrete_offset
-from dpfast.kernels.parameters import at, part
+from dpfast.kernels.parameters import at
 
 __all__ = [
-    "LARGEST_SCALE_F32",
+    "LARGEST_NARROW_SCALE",
     "LARGEST_SCALE_F64",
+    "LARGEST_SHORT_SCALE",
     "UNDECIDED",
-    "draw_laplace_f32",
     "draw_laplace_f64",
-    "release_laplace_f32",
+    "laplace_f32",
+    "laplace_f64",
+    "leading_bits",
 ]
 
 UNDECIDED = np.int32(-(2**31))
 """What stands in place of a sample that the bits read so far do not decide."""
 
-LARGEST_SCALE_F32 = 2.0**8
-"""Above, float32 and 31 bits would leave more than one sample in 2**17 to ball arithmetic."""
+LARGEST_SHORT_SCALE = 2.0**8
+"""Above, 31 bits would leave more than one sample in 2**17 to ball arithmetic: words have 48 bits."""
+
+LARGEST_NARROW_SCALE = 2.0**14
+"""Above, float32 would leave more than one sample in 40 to float64: that comes first."""
 
 LARGEST_SCALE_F64 = 2.0**25
 """48 ln(2) * 2**25 + 1 < 2**31: the noise fits into an int32."""
 
 _REST_32 = np.uint32(0x7FFFFFFF)
 _REST_64, _TOP_64, _SIGN_64 = np.uint64(0x7FFFFFFF), np.uint64(31), np.uint64(63)
-_ZERO_32, _ONE_32 = np.uint32(0), np.uint32(1)
-_M_PLUS_ONE_F32, _M_PLUS_ONE_F64 = np.float32(32.0), 48.0
+_ZERO_32, _ONE_32, _TOP_BIT_32 = np.uint32(0), np.uint32(1), np.uint32(1 << 31)
+_M_PLUS_ONE_F32, _M_PLUS_ONE_F64, _SHORT_M_PLUS_ONE_F64 = np.float32(32.0), 48.0, 32.0
 _LOW_BITS = np.uint64(16)
-_BLOCK = 1024
 _ZERO_64 = np.uint64(0)
 
 # Adding 1.5 * 2**23 (2**52) rounds a float to the nearest integer and leaves it in the low bits.
@@ -95,24 +102,48 @@ _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
 
 
+@by_types(inline=True)
+def _error_f32(scales, scale, e, width):
+    """Return the bound in float32: of one scale for all, the products with it are made once."""
+    if isinstance(scales, types.Array):
+
+        def of_rows(scales, scale, e, width):
+            error = fused_multiply_add(width, _WIDTH_F32, _ABSOLUTE_F32)
+            return fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), _CONSTANT_F32)
+
+        return of_rows
+
+    def of_all(scales, scale, e, width):
+        error = fused_multiply_add(e, scale * _RELATIVE_F32, fused_multiply_add(scale, _ABSOLUTE_F32, _CONSTANT_F32))
+        return fused_multiply_add(width, scale * _WIDTH_F32, error)
+
+    return of_all
+
+
+@by_types(inline=True)
+def _signed_f32(word, offset, fraction):
+    """Return what is added to scale * E: the offset of discrete noise (fraction None), or s * fraction."""
+    if isinstance(fraction, types.NoneType):
+        return lambda word, offset, fraction: offset
+    return lambda word, offset, fraction: f32_from_bits(bit_xor(bits_of_f32(fraction), bit_and(word, _TOP_BIT_32)))
+
+
 @inlined
-def _discrete_f32(word, scale, offset):
-    """Return (n, whether it is decided) for a 32-bit word in float32."""
+def laplace_f32(word, scales, scale, offset, fraction):
+    """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
     r = bit_and(word, _REST_32)
     e, width = exponential_f32(r, _M_PLUS_ONE_F32)
-    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, offset))
+    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
     shifted = v + _SHIFTER_F32
     distance = absolute(v - (shifted - _SHIFTER_F32))
-    error = fused_multiply_add(width, _WIDTH_F32, _ABSOLUTE_F32)
-    error = fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), _CONSTANT_F32)
-    decided = ((_HALF_F32 - distance) > error) & (r != _ZERO_32)
+    decided = ((_HALF_F32 - distance) > _error_f32(scales, scale, e, width)) & (r != _ZERO_32)
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
 
 
 @inlined
-def _laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
+def laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
     """Return (n, whether it is decided) for r < 2**m and a sign, 0 or 1 (uint64), in float64."""
     e, width = exponential_f64(r, m_plus_one)
     signed = f64_from_bits(bit_xor(bits_of_f64(fraction), shift_left(sign, _SIGN_64)))
@@ -127,68 +158,42 @@ def _laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
     return i32_from_u64(subtract(bit_xor(magnitude, spread), spread)), decided
 
 
-@kernel
-def _draw_block_f32(high, scale, offset, noise):
-    undecided = _ZERO_32
-    for i in range(noise.size):
-        n, decided = _discrete_f32(high[i], at(scale, i), at(offset, i))
-        noise[i] = choose(decided, n, UNDECIDED)
-        undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
-    return undecided
+@by_types(inline=True)
+def leading_bits(high, low, i):
+    """Return (the sign, the m bits of U that were read, m + 1) of a word: 31 bits where ``low`` is None, else 47."""
+    if isinstance(low, types.NoneType):
 
+        def short(high, low, i):
+            word = u64_from_u32(high[i])
+            return shift_right(word, _TOP_64), bit_and(word, _REST_64), _SHORT_M_PLUS_ONE_F64
 
-@kernel
-def draw_laplace_f32(high, scale, offset, exact_scale, noise):
-    """Fill ``noise`` (int32) from 32-bit words, sign and 31 bits of U, in float32; see the module's docstring.
+        return short
 
-    ``scale`` and ``offset`` are float32, one number or one a row; scale <= LARGEST_SCALE_F32. What float32 does
-    not decide is computed again from the same bits in float64, with ``exact_scale``, the scale before it was
-    rounded to float32.
-    """
-    undecided = _ZERO_32
-    for start in range(0, noise.size, _BLOCK):
-        stop = min(start + _BLOCK, noise.size)
-        block = noise[start:stop]
-        if _draw_block_f32(high[start:stop], part(scale, start, stop), part(offset, start, stop), block) == _ZERO_32:
-            continue
-        for i in range(block.size):
-            if block[i] == UNDECIDED:
-                word = u64_from_u32(high[start + i])
-                b = at(exact_scale, start + i)
-                sign = shift_right(word, _TOP_64)
-                n, decided = _laplace_f64(bit_and(word, _REST_64), 32.0, sign, b, discrete_offset(b), 0.0)
-                block[i] = choose(decided, n, UNDECIDED)
-                undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
-    return undecided
+    def long(high, low, i):
+        word = u64_from_u32(high[i])
+        r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
+        return shift_right(word, _TOP_64), r, _M_PLUS_ONE_F64
 
-
-@kernel
-def release_laplace_f32(high, scale, offset, exact_scale, values, smallest, largest, noise, released):
-    """Draw as `draw_laplace_f32` and release as `add_noise`: one call for the most common route."""
-    undecided = draw_laplace_f32(high, scale, offset, exact_scale, noise)
-    add_noise(values, noise, smallest, largest, released)
-    return undecided
+    return long
 
 
 @kernel
 def draw_laplace_f64(high, low, scale, offset, values, position, noise):
-    """Fill ``noise`` (int32) from 48-bit words, sign and 47 bits of U, in float64; see the module's docstring.
+    """Fill ``noise`` (int32) in float64, with UNDECIDED where it does not decide; return 1 if there is such.
 
-    ``high`` (uint32) and ``low`` (uint16) are the two parts of the words. ``scale`` and ``offset`` are float64,
-    one number or one a row; scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the
-    fractions that ``position`` says (fractions.py); a NaN there makes its sample undecided.
+    ``high`` (uint32) and ``low`` (uint16) are the two parts of 48-bit words, a sign and 47 bits of U; with None for
+    ``low`` they have 32 bits. ``scale`` and ``offset`` are float64, one number or one a row;
+    scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the fractions that ``position``
+    says (fractions.py); a NaN there makes its sample undecided.
     """
     undecided = _ZERO_32
     for i in range(noise.size):
-        word = u64_from_u32(high[i])
-        r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
-        sign = shift_right(word, _TOP_64)
-        n, decided = _laplace_f64(
-            r, _M_PLUS_ONE_F64, sign, at(scale, i), at(offset, i), fraction_of(at(values, i), at(position, i))
-        )
+        sign, r, m_plus_one = leading_bits(high, low, i)
+        fraction = fraction_of(at(values, i), at(position, i))
+        n, decided = laplace_f64(r, m_plus_one, sign, at(scale, i), at(offset, i), fraction)
         noise[i] = choose(decided, n, UNDECIDED)
         undecided = bit_or(undecided, choose(decided, _ZERO_32, _ONE_32))
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

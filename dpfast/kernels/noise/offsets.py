@@ -19,7 +19,14 @@ from dpfast.kernels.intrinsics import (
 )
 from dpfast.kernels.logarithm import minus_log_f64
 
-__all__ = ["EXPONENTIAL", "LOG_COSH", "discrete_offset", "discrete_offset_from_one"]
+__all__ = [
+    "EXPONENTIAL",
+    "LOG_COSH",
+    "LOG_COSH_F32",
+    "discrete_offset",
+    "discrete_offset_from_one",
+    "discrete_offset_from_one_f32",
+]
 
 # Minimax in r on [-ln(2)/2, ln(2)/2] for exp(-r); off by less than 2**-56.
 EXPONENTIAL = (
@@ -86,4 +93,22 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Minimax in w on [0, 1/4] for ln(cosh(sqrt w)) / (2 w), rounded to float32; off by less than 3.1e-8.
+LOG_COSH_F32 = (0.2499999701976776, -0.04166311025619507, 0.011038171127438545, -0.002886059693992138)
+_ROUNDED_F32 = tuple(np.float32(coefficient) for coefficient in LOG_COSH_F32)
+_HALF_F32 = np.float32(0.5)
+
+
+@inlined
+def discrete_offset_from_one_f32(scale):
+    """Return scale * c - 1/2 in float32 for a scale >= 1 that was rounded to float32, off by at most u.
+
+    u = 2**-24. z is off by 2u z (the scale's rounding and the quotient's), which moves the value, at most 0.1201, by at
+    most 2u times it. The polynomial is off by 0.52u of its own error and less than 0.2u in its operations (the last one
+    rounds a value below 1/4: u / 8), times z <= 1/2; the product rounds a value below 1/8: u / 16. Together 0.67u.
+    """
+    z = _HALF_F32 / scale
+    return -z * polynomial(z * z, _ROUNDED_F32)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

@@ -162,4 +162,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

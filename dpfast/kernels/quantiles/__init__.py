@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 87a339626b50981d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a

@@ -33,12 +33,13 @@ NO_ROWS.setflags(write=False)
 class Buffers:
     """One thread's scratch memory, as long as a chunk and used again for every chunk."""
 
-    __slots__ = ("_arrays", "_bytes", "_rows")
+    __slots__ = ("_arrays", "_bytes", "_rows", "_work")
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._arrays: dict[str, NDArray[Any]] = {}
         self._bytes = np.empty(0, np.uint8)
+        self._work = np.empty(0, np.uint64)
 
     def __call__(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         """Return the buffer of a name."""
@@ -52,6 +53,12 @@ class Buffers:
         if self._bytes.size < size:
             self._bytes = np.empty(size, np.uint8)
         return self._bytes[:size]
+
+    def work(self, size: int) -> NDArray[np.uint64]:
+        """Return so many words for what a kernel does with a block."""
+        if self._work.size < size:
+            self._work = np.empty(size, np.uint64)
+        return self._work[:size]
 
 
 class Noise(ABC):
@@ -86,10 +93,28 @@ class Noise(ABC):
         """Return the bytes of keystream that a chunk of so many rows needs."""
         return (4 if self.short else 6) * self.words_for(rows)
 
+    def drawn_bytes(self, rows: int) -> int:
+        """Return the bytes of keystream that `draw` needs: all, or the first 32 bits of all words."""
+        return self.word_bytes(rows)
+
     def parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
-        """Return the first 32 bits of a chunk's words, and the 16 that follow, None for short words."""
+        """Return the first 32 bits of a chunk's words, and the 16 that follow; None if they are short or not made."""
         first = 4 * self.words_for(rows)
-        return words[:first].view(np.uint32), None if self.short else words[first:].view(np.uint16)
+        return words[:first].view(np.uint32), words[first:].view(np.uint16) if words.size > first else None
+
+    def second_parts(
+        self, words: NDArray[np.uint8], rows: int, start: int, chosen: NDArray[np.int64]
+    ) -> NDArray[np.uint16]:
+        """Return the 16 bits that follow the first 32 of chosen long words, made now if they are not.
+
+        The chunk of so many rows begins at row ``start``. A word has the number of its place in the chunk.
+        """
+        _, low = self.parts(words, rows)
+        if low is not None:
+            return low[chosen]
+        places = 4 * self.words_for(rows) + 2 * chosen
+        blocks = self.keystream.blocks(Purpose.NOISE, start // BLOCK_ROWS, places // 16)
+        return blocks.view(np.uint16)[np.arange(chosen.size), places % 16 // 2]
 
     def tail(self, index: int, leading: int, known: int, more: int | None) -> Tail:
         """Return all the bits of a word, of which ``known`` are ``leading`` and the next 16 may be ``more``."""
@@ -165,7 +190,8 @@ def add_noise(
             stop = min(start + BLOCK_ROWS, length)
             values = column.block(start, stop, joined)
             missing = column.missing(start, stop) if column.null_count else None
-            chunk_words = scratch.words(noise.word_bytes(stop - start))
+            size = noise.word_bytes(stop - start) if refine_all else noise.drawn_bytes(stop - start)
+            chunk_words = scratch.words(size)
             words.fill(chunk, chunk_words)
             draw_rows(noise, chunk_words, values, missing, start, scratch, released[start:stop], refine_all=refine_all)
         if kept is not None:
@@ -200,7 +226,7 @@ def draw_rows(
     noise, refine_all
         As for `add_noise`.
     words
-        As many bytes of the keystream as `Noise.word_bytes` says.
+        As many bytes of the keystream as `Noise.drawn_bytes` says, or `Noise.word_bytes`.
     values, missing
         The values of some rows, read-only, and where they are null, if any is.
     start

@@ -151,7 +151,7 @@ def gaussian_noise(
 
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
-    lattice = lattice_for(dtype, scale, discrete=False, narrow_up_to=0.0)
+    lattice = lattice_for(dtype, scale, discrete=False)
     return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
 
 

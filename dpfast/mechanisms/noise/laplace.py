@@ -12,11 +12,12 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, draw_laplace_f64, release_laplace_f32
+from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, LARGEST_SHORT_SCALE, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_grids, release_laplace_on_ones
 from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Ones, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
@@ -26,7 +27,15 @@ _REST = 0x7FFFFFFF
 
 
 class _Laplace(Noise):
-    """Laplace noise, the first bit of a word being its sign: short words are for discrete noise in float32."""
+    """Laplace noise, the first bit of a word being its sign: short words are for discrete noise of small scales."""
+
+    def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
+        largest = lattice.largest_scale if isinstance(lattice, Ones) else None
+        super().__init__(lattice, keystream, short=largest is not None and largest <= LARGEST_SHORT_SCALE)
+        self._few_bits = isinstance(lattice, Powers) or (largest is not None and largest <= LARGEST_NARROW_SCALE)
+
+    def drawn_bytes(self, rows: int) -> int:
+        return 4 * rows if self._few_bits else self.word_bytes(rows)
 
     def draw(
         self,
@@ -36,25 +45,62 @@ class _Laplace(Noise):
         scratch: Buffers,
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
-        size = values.size
-        rows, noise = self.lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
+        lattice, size = self.lattice, values.size
         high, low = self.parts(words, size)
-        if low is None:
-            assert isinstance(self.lattice, Ones)
-            scale = rows.scale, rows.offset, rows.exact_scale
-            some = release_laplace_f32(high, *scale, values, *self.lattice.limits, noise, released)
+        scale = lattice.scale if isinstance(lattice.scale, float) else lattice.scale[start : start + size]
+        if not (self._few_bits or (isinstance(lattice, Ones) and not isinstance(scale, float))):
+            rows, noise = lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
+            placed = None if rows.position is None else values
+            some = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
+            lattice.join(values, rows, noise, released)
             return self.undecided(noise) if some else NO_ROWS
-        placed = None if rows.position is None else values
-        undecided = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
-        self.lattice.join(values, rows, noise, released)
-        return self.undecided(noise) if undecided else NO_ROWS
+        if self._few_bits:
+            low = None
+        work, found = scratch.work(WORK_WORDS), scratch("undecided", np.int64)
+        if isinstance(lattice, Ones):
+            offset = lattice.rows(0, 1, scratch).offset if isinstance(scale, float) else None
+            limits = lattice.limits
+            count = release_laplace_on_ones(high, low, scale, offset, values, *limits, work, released, found)
+        else:
+            assert isinstance(lattice, Powers)
+            position = grid = None
+            if isinstance(scale, float):
+                rows = lattice.rows(0, 1, scratch)
+                scale, position, grid = rows.scale, rows.position, rows.grid
+            given = values, lattice.largest, work, released, found
+            count = release_laplace_on_grids(high, low, scale, position, grid, *given)
+        undecided = found[:count]
+        if self._few_bits and not self.short and count:
+            return self._draw_with_more_bits(words, high, values, undecided, start, released)
+        return undecided
+
+    def _draw_with_more_bits(
+        self,
+        words: NDArray[np.uint8],
+        high: NDArray[np.uint32],
+        values: NDArray[Any],
+        undecided: NDArray[np.int64],
+        start: int,
+        released: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Draw undecided rows again from 48 bits, and return those that are undecided then."""
+        given, noise = values[undecided], np.empty(undecided.size, np.int32)
+        given.setflags(write=False)
+        rows, low = self.lattice.rows_at(start + undecided), self.second_parts(words, values.size, start, undecided)
+        placed = None if rows.position is None else given
+        some = draw_laplace_f64(high[undecided], low, rows.scale, rows.offset, placed, rows.position, noise)
+        again = np.empty(undecided.size, released.dtype)
+        self.lattice.join(given, rows, noise, again)
+        released[undecided] = again
+        return undecided[self.undecided(noise)] if some else NO_ROWS
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
     ) -> Iterator[tuple[int, int]]:
-        high, low = self.parts(words, values.size)
-        for row in undecided.tolist():
-            word, more = int(high[row]), None if low is None else int(low[row])
+        high, _ = self.parts(words, values.size)
+        low = None if self.short else self.second_parts(words, values.size, start, undecided)
+        for place, row in enumerate(undecided.tolist()):
+            word, more = int(high[row]), None if low is None else int(low[place])
             bits = self.tail(start + row, word & _REST, 31, more)
             yield row, exact_laplace(bool(word >> 31), bits, *self.lattice.exact(values[row], start + row))
 
@@ -145,15 +191,15 @@ def laplace_noise(
 
 def laplace_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Laplace noise of this scale for a column of this type."""
-    lattice = lattice_for(dtype, scale, discrete=True, narrow_up_to=LARGEST_SCALE_F32)
-    short = isinstance(lattice, Ones) and lattice.precision is np.float32
-    return _Laplace(lattice, keystream, short=short)
+    return _Laplace(lattice_for(dtype, scale, discrete=True), keystream)
 
 
 def laplace_kernel(scale: float) -> str:
     """Return in words how integers get Laplace noise of this scale."""
-    if scale <= LARGEST_SCALE_F32:
-        return "discrete Laplace from 32-bit words (draw_laplace_f32)"
+    if scale <= LARGEST_SHORT_SCALE:
+        return "discrete Laplace from 32-bit words (release_laplace_on_ones)"
+    if scale <= LARGEST_NARROW_SCALE:
+        return "discrete Laplace from 48-bit words (release_laplace_on_ones)"
     if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1):
         return "discrete Laplace from 48-bit words (draw_laplace_f64)"
     return "Laplace rounded to multiples of a power of two, from 48-bit words (draw_laplace_f64)"

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
 from dpfast.kernels.noise import joining, preparation
+from dpfast.kernels.noise.preparation import FINENESS, LOWEST_EXPONENT
 from dpfast.mechanisms.noise.exact import discrete_offset
 
 __all__ = ["Lattice", "Multiples", "Ones", "Powers", "Rows", "Scratch", "grid_exponent", "lattice_for"]
@@ -35,9 +36,6 @@ Parameter: TypeAlias = Any
 #: Gives a thread's buffer of a name and type, as long as a chunk.
 Scratch: TypeAlias = Callable[[str, type[np.generic]], NDArray[Any]]
 
-#: Bits of the noise's scale that a released float has: see the module's docstring.
-FINENESS = 12
-LOWEST_EXPONENT = -1000
 LARGEST_INTEGER_SCALE = 2.0**60
 
 #: The largest scale in units of the grid is below 2**25, so that the noise stays below 2**31.
@@ -71,8 +69,6 @@ class Rows:
         The noise's scale.
     offset
         What discrete Laplace noise adds before rounding; 0.0 where the noise is continuous.
-    exact_scale
-        The scale before it was rounded to float32, where it was.
     position
         What places values on the grid: the shift, or 1 / grid; None where every value is a grid point.
     grid
@@ -84,7 +80,6 @@ class Rows:
     offset: Parameter = 0.0
     position: Parameter = None
     grid: Parameter = None
-    exact_scale: Parameter = None
 
 
 class Lattice(ABC):
@@ -101,14 +96,20 @@ class Lattice(ABC):
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self.released = released
-        self._scale = scale
+        self.scale = scale
         self._rows = self._rows_of_one(scale) if isinstance(scale, float) else None
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
         """Return the parameters of the rows from ``start`` up to ``stop``."""
         if self._rows is not None:
             return self._rows
-        return self._rows_of_many(self._scale[start:stop], lambda name, dtype: scratch(name, dtype)[: stop - start])
+        return self._rows_of_many(self.scale[start:stop], lambda name, dtype: scratch(name, dtype)[: stop - start])
+
+    def rows_at(self, places: NDArray[np.int64]) -> Rows:
+        """Return the parameters of chosen rows, an entry each."""
+        chosen = np.full(places.size, self.scale) if isinstance(self.scale, float) else self.scale[places]
+        chosen.setflags(write=False)
+        return self._rows_of_many(chosen, lambda _, dtype: np.empty(places.size, dtype))
 
     @abstractmethod
     def _rows_of_one(self, scale: float) -> Rows:
@@ -147,15 +148,7 @@ def _nearest_multiple(x: int, shift: int) -> int:
 class Ones(Lattice):
     """Integers, noise up to 2**25: every integer is a grid point."""
 
-    def __init__(
-        self,
-        scale: Parameter,
-        largest: float,
-        released: np.dtype[Any],
-        precision: type[np.generic],
-        discrete: bool,
-    ) -> None:
-        self.precision = precision
+    def __init__(self, scale: Parameter, largest: float, released: np.dtype[Any], discrete: bool) -> None:
         self.largest_scale = largest
         self._discrete = discrete
         self.limits = _LIMITS[released]
@@ -163,14 +156,14 @@ class Ones(Lattice):
 
     def _rows_of_one(self, scale: float) -> Rows:
         offset = discrete_offset(scale) if self._discrete else 0.0
-        return Rows(self.precision(scale), self.precision(offset), exact_scale=scale)
+        return Rows(scale, offset)
 
     def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
         if not self._discrete:
             return Rows(scale)
-        scales, offsets = scratch("scales", self.precision), scratch("offsets", self.precision)
+        scales, offsets = scratch("scales", np.float64), scratch("offsets", np.float64)
         preparation.prepare_discrete(scale, scales, offsets)
-        return Rows(scales, offsets, exact_scale=scale)
+        return Rows(scales, offsets)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
@@ -179,7 +172,7 @@ class Ones(Lattice):
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
-        return Fraction(_entry(self._scale, row)), Fraction(0), self._discrete
+        return Fraction(_entry(self.scale, row)), Fraction(0), self._discrete
 
     def place(self, value: Any, row: int, noise: int) -> int:
         """See `Lattice.place`."""
@@ -215,14 +208,14 @@ class Multiples(Lattice):
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
-        scale = _entry(self._scale, row)
+        scale = _entry(self.scale, row)
         shift = self._shift(scale)
         fraction = Fraction(int(value) - (_nearest_multiple(int(value), shift) << shift), 1 << shift)
         return Fraction(scale) / (1 << shift), fraction, self._discrete and shift == 0
 
     def place(self, value: Any, row: int, noise: int) -> int:
         """See `Lattice.place`."""
-        shift = self._shift(_entry(self._scale, row))
+        shift = self._shift(_entry(self.scale, row))
         total = _within(_nearest_multiple(int(value), shift) + noise, (-(2**63) >> shift, (2**63 - 1) >> shift))
         return _within(total << shift, self._limits)
 
@@ -231,7 +224,7 @@ class Powers(Lattice):
     """Floats: the grid is the power of two 2**12 times below the scale, and never below 2**-1000."""
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
-        self._largest = float(np.finfo(released).max)
+        self.largest = float(np.finfo(released).max)
         super().__init__(scale, released)
 
     def _rows_of_one(self, scale: float) -> Rows:
@@ -241,34 +234,33 @@ class Powers(Lattice):
 
     def _rows_of_many(self, scale: NDArray[np.float64], scratch: Scratch) -> Rows:
         scales, grid, inverse = (scratch(name, np.float64) for name in ("scales", "grid", "inverse_grid"))
-        lowest = np.float64(2.0**LOWEST_EXPONENT).view(np.uint64)
-        preparation.prepare_grid(scale, np.uint64(FINENESS), lowest, inverse, grid, scales)
+        preparation.prepare_grid(scale, inverse, grid, scales)
         return Rows(scales, 0.0, inverse, grid=grid)
 
     def join(self, values: NDArray[Any], rows: Rows, noise: NDArray[np.int32], released: NDArray[Any]) -> None:
         """See `Lattice.join`."""
-        joining.join_grid(values, rows.position, rows.grid, noise, self._largest, released)
+        joining.join_grid(values, rows.position, rows.grid, noise, self.largest, released)
 
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
-        scale = _entry(self._scale, row)
+        scale = _entry(self.scale, row)
         grid = Fraction(2) ** grid_exponent(scale)
         position = Fraction(float(value)) / grid
         return Fraction(scale) / grid, position - round(position), False
 
     def place(self, value: Any, row: int, noise: int) -> float:
         """See `Lattice.place`."""
-        grid = Fraction(2) ** grid_exponent(_entry(self._scale, row))
+        grid = Fraction(2) ** grid_exponent(_entry(self.scale, row))
         total = round(Fraction(float(value)) / grid) + noise
         # As in the kernel, the integer is rounded to 53 bits first and then, times the grid, to the type.
         spare = 1 << max(total.bit_length() - 53, 0)
         rounded = round(Fraction(total, spare)) * spare * grid
-        largest = Fraction(self._largest)
+        largest = Fraction(self.largest)
         # A sum with 0.0 has no negative zero, which a small number of the type may round to.
         return float(self.released.type(float(min(max(rounded, -largest), largest))) + self.released.type(0.0))
 
 
-def lattice_for(dtype: np.dtype[Any], scale: Parameter, *, discrete: bool, narrow_up_to: float) -> Lattice:
+def lattice_for(dtype: np.dtype[Any], scale: Parameter, *, discrete: bool) -> Lattice:
     """Return the grid for a column of this type and noise of this scale.
 
     Parameters
@@ -279,8 +271,6 @@ def lattice_for(dtype: np.dtype[Any], scale: Parameter, *, discrete: bool, narro
         A float, or an array with one scale a row.
     discrete
         Whether noise on the grid of ones is discrete Laplace noise.
-    narrow_up_to
-        The largest scale for which parameters are made in float32.
 
     Raises
     ------
@@ -297,5 +287,4 @@ def lattice_for(dtype: np.dtype[Any], scale: Parameter, *, discrete: bool, narro
         raise ParameterError("scale", largest, allowed, "cast the column to float64")
     if largest >= 2.0 ** (LARGEST_ONES_EXPONENT + 1):
         return Multiples(scale, released, discrete)
-    precision = np.float32 if largest <= narrow_up_to else np.float64
-    return Ones(scale, largest, released, precision, discrete)
+    return Ones(scale, largest, released, discrete)

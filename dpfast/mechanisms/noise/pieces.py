@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.columns import BLOCK_ROWS
+from dpfast.kernels.noise.narrow_laplace import NOISE_WORDS
 from dpfast.mechanisms.noise.additive import Buffers, Noise, draw_rows
 from dpfast.mechanisms.noise.gaussian import gaussian_words
 from dpfast.mechanisms.noise.integer_noise import NoiseKind
@@ -114,6 +115,7 @@ class _Words:
         draw_rows(noise, words, values, missing, 0, self._scratch, released)
         words.fill(0)
         self._scratch("noise", np.int32)[:rows].fill(0)
+        self._scratch.work(NOISE_WORDS)[: (rows + 1) // 2].fill(0)
         return released
 
     def _take(self, size: int, noise: Noise) -> NDArray[np.uint8]:

@@ -238,7 +238,7 @@ def check_answers(column: Column, scale: float) -> None:
     """Refuse a scale of numeric answers that this type cannot have, before anything is drawn."""
     if scale > HIGHEST_SCALE:
         raise ParameterError("numeric", None, "a larger part for so small an epsilon", "its noise would overflow")
-    lattice_for(column.dtype, scale, discrete=True, narrow_up_to=0.0)
+    lattice_for(column.dtype, scale, discrete=True)
 
 
 def measure_again(column: Column, chosen: NDArray[np.int64], scale: float, source: RandomSource) -> NDArray[Any]:
