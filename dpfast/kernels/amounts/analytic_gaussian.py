@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

@@ -182,3 +182,6 @@ def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fr
         noise[i] = n
         other_noise[i] = m
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

@@ -196,4 +196,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

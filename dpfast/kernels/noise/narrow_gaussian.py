@@ -88,7 +88,9 @@ def _gather_scales(scales, places, room):
 
     def gather(scales, places, room):
         for k in range(places.size):
-            room[k] = scales[places[k]] if places[k] < scales.size else 1.0
+            room[k] = 1.0
+            if places[k] < scales.size:
+                room[k] = scales[places[k]]
         return room[: places.size]
 
     return gather
@@ -102,8 +104,9 @@ def _gather_fractions(values, position, places, room):
 
     def gather(values, position, places, room):
         for k in range(places.size):
-            row = places[k]
-            room[k] = fraction_of(values[row], at(position, row)) if row < values.size else 0.0
+            room[k] = 0.0
+            if places[k] < values.size:
+                room[k] = fraction_of(values[places[k]], at(position, places[k]))
         return room[: places.size]
 
     return gather
@@ -254,7 +257,7 @@ def _grids_of(scale, position, grid, work, side):
         scales = work[_SCALES + low : _SCALES + high].view(np.float64)
         grids = work[_GRIDS + low : _GRIDS + high].view(np.float64)
         inverses = work[_INVERSES + low : _INVERSES + high].view(np.float64)
-        prepare_grid(scale, np.uint64(12), np.uint64(23 << 52), inverses, grids, scales)
+        prepare_grid(scale, inverses, grids, scales)
         return scales, inverses, grids
 
     return of_rows
@@ -298,3 +301,6 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
         join_grid(others, other_inverses, other_grids, other_noise, largest, released[other:end])
     work[:_SECRET] = _NO_MARKS
     return count
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

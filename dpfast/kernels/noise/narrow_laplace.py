@@ -285,4 +285,4 @@ NOISE_WORDS = _HALF
 """How many of the work memory's first words hold noise."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

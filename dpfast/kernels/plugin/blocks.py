@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

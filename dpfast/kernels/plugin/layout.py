@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7

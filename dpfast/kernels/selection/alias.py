@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1937233be637cd0a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
