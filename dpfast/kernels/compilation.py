@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

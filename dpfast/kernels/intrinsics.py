@@ -11,12 +11,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
     "absolute",
     "add",
     "add_in_any_order",
+    "address_of",
     "bit_and",
     "bit_or",
     "bit_xor",
@@ -37,12 +39,14 @@ __all__ = [
     "low_product",
     "maximum",
     "polynomial",
+    "prefetch",
     "round_half_even",
     "shift_left",
     "shift_right",
     "spread_sign",
     "square_root",
     "subtract",
+    "trailing_zeros",
     "u32_from_i32",
     "u64_from_u32",
 ]
@@ -144,6 +148,8 @@ shift_right = _same_type(2, types.Integer, lambda b, a: b.lshr(*a))
 low_product = _same_type(2, types.Integer, lambda b, a: b.mul(*a))
 high_product = _same_type(2, types.Integer, _high_half)
 """The upper 64 bits of the product of two uint64."""
+trailing_zeros = _same_type(1, types.Integer, lambda b, a: b.cttz(a[0], ir.Constant(ir.IntType(1), 0)))
+"""How many of the lowest bits are zero."""
 spread_sign = _same_type(1, types.Integer, lambda b, a: b.ashr(a[0], ir.Constant(a[0].type, a[0].type.width - 1)))
 """All ones where the top bit is set, else zero."""
 
@@ -177,6 +183,34 @@ u64_from_u32 = _convert(types.uint32, types.uint64, lambda b, a: b.zext(a[0], _I
 
 
 @intrinsic
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Return where an array's entries begin, as int64."""
+    if not isinstance(array, types.Array):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        return builder.ptrtoint(context.make_array(array)(context, builder, arguments[0]).data, _I64)
+
+    return types.int64(array), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, address: Any, writing: Any) -> Any:
+    """Have a cache line fetched that is read or written soon; an address out of bounds does no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        rw = ir.Constant(_I32, 1 if writing.literal_value else 0)
+        place = builder.inttoptr(arguments[0], pointer)
+        builder.call(function, [place, rw, ir.Constant(_I32, 2), ir.Constant(_I32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, writing), generate
+
+
+@intrinsic
 def polynomial(typing_context: Any, x: Any, coefficients: Any) -> Any:
     """Return a polynomial's value by Horner's rule in fused operations; the constant comes first in the tuple."""
     if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != x:
@@ -206,4 +240,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

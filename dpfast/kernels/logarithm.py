@@ -114,4 +114,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -126,4 +126,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

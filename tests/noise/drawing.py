@@ -8,21 +8,23 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.kernels.noise.laplace import draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.noise.laplace import UNDECIDED, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_ones
 from dpfast.kernels.noise.preparation import prepare_discrete
 from dpfast.mechanisms.noise.exact import discrete_offset
 
 
 def draw_narrow(words, scale, per_row=False):
-    """Return discrete Laplace noise of 32-bit words (uint32) by the narrow kernel; ``scale`` a float or an array."""
+    """Return discrete Laplace noise of 32-bit words (uint32), float32 first; ``scale`` a float or an array."""
     noise = np.empty(words.size, np.int32)
     if per_row or not isinstance(scale, float):
-        exact = np.full(words.size, scale)
-        scales, offsets = np.empty(words.size, np.float32), np.empty(words.size, np.float32)
-        prepare_discrete(_read_only(exact), scales, offsets)
+        scale, offset = np.full(words.size, scale), None
     else:
-        exact, scales, offsets = scale, np.float32(scale), np.float32(discrete_offset(scale))
-    draw_laplace_f32(words, scales, offsets, _read_only(exact), noise)
+        offset = discrete_offset(scale)
+    undecided, none = np.empty(words.size, np.int64), np.int64(0)
+    rest = None, none, none, np.empty(WORK_WORDS, np.uint64), noise, undecided
+    count = release_laplace_on_ones(words, None, _read_only(scale), offset, *rest)
+    noise[undecided[:count]] = UNDECIDED
     return noise
 
 

@@ -20,9 +20,11 @@ FLOAT_OPERATION = re.compile(r"\b(fadd|fsub|fmul|fdiv|frem|fneg|fcmp|call|select
 
 #: Every kernel that noise goes through, and the vectors that it must consist of with 256 bits or more.
 NOISE_KERNELS = {
-    "noise.laplace._draw_block_f32": r"<(8|16) x float>",
-    "noise.laplace.draw_laplace_f32": None,
-    "noise.laplace.release_laplace_f32": None,
+    "noise.narrow_laplace._draw_f32": r"<(8|16) x float>",
+    "noise.narrow_laplace._find_fractions": r"<(4|8) x double>",
+    "noise.narrow_laplace._settle": r"<(4|8) x double>",
+    "noise.narrow_laplace.release_laplace_on_ones": None,
+    "noise.narrow_laplace.release_laplace_on_grids": None,
     "noise.laplace.draw_laplace_f64": r"<(4|8) x double>",
     "noise.gaussian.draw_gaussian": r"<(4|8) x double>",
     "noise.joining.add_noise": r"<(2|4|8|16) x i64>",
@@ -30,6 +32,7 @@ NOISE_KERNELS = {
     "noise.joining.join_grid": r"<(4|8) x double>",
     "noise.joining.zero_missing": None,
     "noise.preparation.prepare_discrete": r"<(4|8) x double>",
+    "noise.preparation.prepare_narrow": r"<(8|16) x float>",
     "noise.preparation.prepare_grid": r"<(4|8) x double>",
     "noise.preparation.prepare_multiples": None,
     "selection.gaps.round_gaps": None,

@@ -17,6 +17,7 @@ from flint import arb, ctx, fmpq, fmpz
 from dpfast.kernels import logarithm
 from dpfast.kernels.intrinsics import (
     absolute,
+    bit_and,
     bits_of_f64,
     f64_from_bits,
     fused_multiply_add,
@@ -26,8 +27,9 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 from dpfast.kernels.logarithm import exponential_f32, exponential_f64
-from dpfast.kernels.noise import gaussian, laplace, offsets
+from dpfast.kernels.noise import gaussian, laplace, narrow_laplace, offsets
 from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.kernels.noise.preparation import prepare_narrow
 from dpfast.mechanisms.noise.exact import discrete_offset
 
 from .drawing import draw_normal, draw_wide, offsets_per_row
@@ -260,16 +262,37 @@ def test_inverse_root_is_at_most_3_5_percent_too_small():
 
 
 def test_log_cosh_polynomial_rigorously():
-    """The polynomial for ln(cosh(sqrt w)) / (2 w) over [0, 1/4] is off by less than 1.23e-16."""
+    """The polynomial for ln(cosh(sqrt w)) / (2 w) over [0, 1/4] is off by less than 1.23e-16, or 3.1e-8."""
     # tanh(x) / x integrated: ln cosh x = sum of 2**(2n - 1) (2**(2n) - 1) B(2n) / (n (2n)!) x**(2n), n >= 1.
     terms = []
     for n in range(1, 41):
         factorial = fmpq(math.factorial(2 * n))
         terms.append(fmpq(2) ** (2 * n - 1) * (fmpq(4) ** n - 1) * fmpq.bernoulli(2 * n) / (n * factorial) / 2)
-    rest = difference(offsets.LOG_COSH, terms)
-    worst = largest_on(rest, arb(0), arb("0.25"), lambda w: arb(1), 10_000)
-    print(f"ln cosh's polynomial: {worst:.3g} of 1.23e-16")
-    assert worst < 1.23e-16
+    for coefficients, most in ((offsets.LOG_COSH, 1.23e-16), (offsets.LOG_COSH_F32, 3.1e-8)):
+        rest = difference(coefficients, terms)
+        worst = largest_on(rest, arb(0), arb("0.25"), lambda w: arb(1), 10_000)
+        print(f"ln cosh's polynomial: {worst:.3g} of {most}")
+        assert worst < most
+
+
+@compiled
+def narrow_offsets_of(scales, values):
+    for i in range(scales.size):
+        values[i] = offsets.discrete_offset_from_one_f32(np.float32(scales[i]))
+
+
+def test_narrow_discrete_offset(seed):
+    """Soundness rule 4: from one on the offset in float32 is off by at most u, the scale's rounding included."""
+    scales = np.exp2(np.random.default_rng(seed).uniform(0, 14, 12_000))
+    scales = np.concatenate([scales, np.linspace(1, 1.1, 6000), [1.0, 2.0**14]])
+    values = np.empty(scales.size, np.float32)
+    narrow_offsets_of(scales, values)
+    worst = max(
+        float(abs(rational(value) - exact_offset(rational(scale))) / U32)
+        for scale, value in zip(scales.tolist(), values.tolist(), strict=True)
+    )
+    print(f"worst error {worst:.3f}u of 0.67u, for which the bound has u")
+    assert worst <= 0.67
 
 
 @compiled
@@ -310,23 +333,24 @@ def test_discrete_offset(from_one, seed):
 
 
 @compiled
-def laplace_arguments_f32(high, scale, offset, value, error, noise):
+def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, noise, marks):
+    """``scales`` is an array of the scales, or a number: the kernel has a form of its bound for either."""
     for i in range(high.size):
-        e, width = exponential_f32(high[i], laplace._M_PLUS_ONE_F32)
-        v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i]))
+        e, width = exponential_f32(bit_and(high[i], laplace._REST_32), laplace._M_PLUS_ONE_F32)
+        signed = -fraction[i] if high[i] >> np.uint32(31) else fraction[i]
+        v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i] + signed))
         shifted = v + laplace._SHIFTER_F32
         distance = absolute(v - (shifted - laplace._SHIFTER_F32))
-        bound = fused_multiply_add(width, laplace._WIDTH_F32, laplace._ABSOLUTE_F32)
-        bound = fused_multiply_add(e, laplace._RELATIVE_F32, bound)
-        bound = fused_multiply_add(scale[i], bound, laplace._CONSTANT_F32)
-        value[i], error[i] = v, bound
-        noise[i] = np.int32(shifted - laplace._SHIFTER_F32) if laplace._HALF_F32 - distance > bound else UNDECIDED
+        value[i], error[i] = v, laplace._error_f32(scales, scale[i], e, width)
+        size = np.int32(shifted - laplace._SHIFTER_F32)
+        noise[i] = -size if high[i] >> np.uint32(31) else size
+        marks[i] = 0 if laplace._HALF_F32 - distance > error[i] else 1
 
 
 @compiled
 def laplace_arguments_f64(words, scale, offset, fraction, value, error, noise):
     for i in range(words.size):
-        e, width = exponential_f64(words[i], laplace._M_PLUS_ONE_F64)
+        e, width = exponential_f64(words[i], 48.0)
         v = maximum(laplace._NOTHING_F64, fused_multiply_add(scale[i], e, offset[i] + fraction[i]))
         shifted = v + laplace._SHIFTER_F64
         distance = absolute(v - (shifted - laplace._SHIFTER_F64))
@@ -359,26 +383,60 @@ def farthest(value: float, ends: list[arb]) -> arb:
     return max(distances, key=float)
 
 
-def test_whole_bound_of_the_narrow_laplace_kernel(seed):
-    """Soundness rule 4: |v - exact| <= the kernel's bound, at both ends of the cell, in float32."""
-    words = adversarial_words(31, seed, 8000)
+@pytest.mark.parametrize("one_scale", [False, True])
+@pytest.mark.parametrize("kind", ["discrete", "discrete, offset per row", "continuous"])
+def test_whole_bound_of_the_narrow_laplace_kernel(kind, one_scale, seed):
+    """Soundness rule 4: |v - exact| <= the kernel's bound, at both ends of the cell, in float32, in both its forms."""
+    words = adversarial_words(31, seed, 3000 if one_scale else 8000)
     generator = np.random.default_rng(seed + 1)
-    wide = np.exp2(generator.uniform(-8, 8, words.size))
-    wide[::7] = laplace.LARGEST_SCALE_F32
-    scale, offset = wide.astype(np.float32), np.array([discrete_offset(b) for b in wide.tolist()], np.float32)
-    value, error, noise = np.empty_like(scale), np.empty_like(scale), np.empty(words.size, np.int32)
-    laplace_arguments_f32(words.astype(np.uint32), scale, offset, value, error, noise)
-    drawn = np.empty_like(noise)
-    laplace._draw_block_f32(words.astype(np.uint32), scale, offset, drawn)
-    assert np.array_equal(noise, drawn), "the formulas above are no longer the kernel's"
+    if one_scale:
+        scales = [0.01, 0.7, 1.0, 10.0, 5120.3, laplace.LARGEST_NARROW_SCALE]
+        worst = max(worst_of_the_narrow_kernel(kind, words, np.full(words.size, b), b, generator) for b in scales)
+    else:
+        wide = np.exp2(generator.uniform(-8, 14, words.size))
+        wide[::7] = laplace.LARGEST_NARROW_SCALE
+        # Scales around one, where the offset's error counts most, beside words where E's counts least.
+        wide[1::3] = generator.uniform(0.3, 3, wide[1::3].size)
+        worst = worst_of_the_narrow_kernel(kind, words, wide, None, generator)
+    print(f"worst error {worst:.4f} of the bound")
+    assert worst <= 1
+
+
+def worst_of_the_narrow_kernel(kind, words, wide, one, generator):
+    """Return the largest share of its bound that the narrow kernel is off; ``one`` is the scale where there is one."""
+    scale, offset = np.empty(words.size, np.float32), np.zeros(words.size, np.float32)
+    scale[:], fraction = wide, np.zeros(words.size)
+    if kind == "discrete":
+        offset[:] = [discrete_offset(b) for b in wide.tolist()]
+    elif kind == "continuous":
+        fraction = generator.uniform(-0.5, 0.5, words.size)
+        fraction[::5] = 0.5
+    else:
+        for rows in (wide >= 1, wide < 1):
+            chosen, scales, offsets = wide[rows], scale[rows], offset[rows]
+            chosen.setflags(write=False)
+            assert not prepare_narrow(chosen, laplace.LARGEST_NARROW_SCALE, scales, offsets)
+            scale[rows], offset[rows] = scales, offsets
+    narrow = fraction.astype(np.float32)
+    high = words.astype(np.uint32) | (generator.integers(0, 2, words.size).astype(np.uint32) << np.uint32(31))
+    value, error = np.empty_like(scale), np.empty_like(scale)
+    noise, drawn = np.empty((2, words.size), np.int32)
+    marks, drawn_marks = np.empty((2, words.size), np.uint8)
+    scales, offsets = (scale, offset) if one is None else (np.float32(one), offset[0])
+    laplace_arguments_f32(high, scales, scale, offset, narrow, value, error, noise, marks)
+    if one is None or kind != "discrete, offset per row":
+        added = (np.float32(0), narrow) if kind == "continuous" else (offsets, None)
+        narrow_laplace._draw_f32(high, scales, *added, drawn, drawn_marks)
+        same = np.array_equal(marks, drawn_marks) and np.array_equal(noise, drawn)
+        assert same, "the formulas above are no longer the kernel's"
     worst = 0.0
     for i, word in enumerate(words.tolist()):
         b = rational(wide[i])
-        shift = exact_offset(b)
+        signed = -fraction[i] if high[i] >> 31 else fraction[i]
+        shift = rational(signed) if kind == "continuous" else exact_offset(b)
         ends = [b * -(arb(fmpz(r)) / arb(2) ** 31).log() + shift for r in (word, word + 1)]
         worst = max(worst, float(farthest(value[i], ends) / rational(error[i])))
-    print(f"worst error {worst:.4f} of the bound")
-    assert worst <= 1
+    return worst
 
 
 @pytest.mark.parametrize("kind", ["discrete", "discrete, offset per row", "continuous"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpz
 
-from dpfast.kernels.noise.laplace import LARGEST_SCALE_F32, UNDECIDED
+from dpfast.kernels.noise.laplace import LARGEST_SHORT_SCALE, UNDECIDED
 from dpfast.mechanisms.noise.exact import discrete_offset, exact_gaussian, exact_laplace
 
 from .drawing import draw_narrow, draw_normal, draw_wide, offsets_per_row
@@ -27,7 +27,7 @@ from .oracles import (
     normal_tail,
 )
 
-SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, LARGEST_SCALE_F32]
+SCALES_F32 = [0.01, 0.3, 1.0, 2.5, 10.0, 117.3, LARGEST_SHORT_SCALE]
 SCALES_F64 = [0.01, 1.0, 37.7, 1024.0]
 NEAR = np.arange(-1000, 1001)
 
@@ -197,7 +197,7 @@ EVERY_WORD = [
     pytest.param(0.3, 2.0**-27, marks=pytest.mark.long),
     pytest.param(10.0, 2.0**-22, marks=pytest.mark.long),
     pytest.param(100.0, 2.0**-19, marks=pytest.mark.long),
-    pytest.param(LARGEST_SCALE_F32, 2.0**-17.7, marks=pytest.mark.long),
+    pytest.param(LARGEST_SHORT_SCALE, 2.0**-17.7, marks=pytest.mark.long),
 ]
 
 

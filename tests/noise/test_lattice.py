@@ -195,7 +195,5 @@ def test_grids_of_a_scale_per_row_are_those_of_one_scale(seed):
 
 def test_grid_is_chosen_from_the_scale_alone():
     for dtype in ("float64", "float32", "int64"):
-        lattices = [
-            lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True) for x in (0, 9)
-        ]
+        lattices = [lattice_for(borrow(np.array([x], dtype)).dtype, 3.0, discrete=True) for x in (0, 9)]
         assert lattices[0].rows(0, 1, None).position == lattices[1].rows(0, 1, None).position

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

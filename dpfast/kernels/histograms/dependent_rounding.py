@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

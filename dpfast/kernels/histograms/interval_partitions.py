@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

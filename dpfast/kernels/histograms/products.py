@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

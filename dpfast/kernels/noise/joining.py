@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     add,
@@ -23,13 +23,34 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.noise.fractions import nearest_multiple
 from dpfast.kernels.parameters import at
 
-__all__ = ["add_noise", "join_grid", "join_multiples", "zero_missing"]
+__all__ = ["add_noise", "join_grid", "join_multiples", "joined_on_grid", "joined_on_ones", "zero_missing"]
 
 _LARGEST_I64 = np.int64(2**63 - 1)
 _SMALLEST_I64 = np.int64(-(2**63))
 _ZERO_64 = np.int64(0)
 # From 2**1000 on a multiple of the grid stays itself whatever the noise.
 _UNCHANGED_FROM = 2.0**1000
+
+
+@inlined
+def joined_on_ones(value, noise, smallest, largest):
+    """Return value + noise, saturating, within the limits (int64)."""
+    x = np.int64(value)
+    n = np.int64(noise)
+    total = add(x, n)
+    overflow = bit_and(bit_xor(x, total), bit_xor(n, total)) < _ZERO_64
+    total = choose(overflow, bit_xor(spread_sign(x), _LARGEST_I64), total)
+    return min(max(total, smallest), largest)
+
+
+@inlined
+def joined_on_grid(value, inverse_grid, grid, noise, largest):
+    """Return N * grid, N = round_half_even(value / grid) + noise, within [-largest, largest] (float64)."""
+    x = np.float64(value)
+    q = x * inverse_grid
+    total = (round_half_even(q) + np.float64(noise)) * grid
+    total = choose(absolute(q) < _UNCHANGED_FROM, total, x)
+    return min(max(total, -largest), largest)
 
 
 @kernel
@@ -39,12 +60,7 @@ def add_noise(values, noise, smallest, largest, released):
     ``values`` is int64, int32 or uint32, ``noise`` int32, ``released`` int64 or int32 as the limits allow.
     """
     for i in range(released.size):
-        x = np.int64(values[i])
-        n = np.int64(noise[i])
-        total = add(x, n)
-        overflow = bit_and(bit_xor(x, total), bit_xor(n, total)) < _ZERO_64
-        total = choose(overflow, bit_xor(spread_sign(x), _LARGEST_I64), total)
-        released[i] = min(max(total, smallest), largest)
+        released[i] = joined_on_ones(values[i], noise[i], smallest, largest)
 
 
 @kernel
@@ -71,11 +87,7 @@ def join_grid(values, inverse_grid, grid, noise, largest, released):
     Adding 0.0 turns -0.0 into 0.0.
     """
     for i in range(released.size):
-        x = np.float64(values[i])
-        q = x * at(inverse_grid, i)
-        total = (round_half_even(q) + np.float64(noise[i])) * at(grid, i)
-        total = choose(absolute(q) < _UNCHANGED_FROM, total, x)
-        total = min(max(total, -largest), largest)
+        total = joined_on_grid(values[i], at(inverse_grid, i), at(grid, i), noise[i], largest)
         released[i] = released.dtype.type(total) + released.dtype.type(0.0)
 
 
@@ -87,4 +99,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -16,15 +16,15 @@ The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logari
     scale * (1.0607 * width            the bits not read
              + 5.1u E + u E            E; the product scale * E rounds with the sum
              + u E (float32 only)      scale rounded to float32
-             + 2u (float32 only)       the conversion of the word
+             + 2u (1 + 2u) (float32)   the conversion of the word
              + 5u (float64 only))      the offset's c, where it is computed a row at a time (offsets.py)
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
 (offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
 
-which the code's ``scale * (1.0625 width + 8u E + 4u or 8u) + 2u`` exceeds by more than the relative error of at most
-8u that its own evaluation can have, in whichever order.
+which the code's ``scale * (1.0625 width + 7.25u E + 2.125u) + 2u`` in float32, with 8u for both in float64, exceeds by
+more than the relative error of at most 8u that its own evaluation can have, in whichever order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
 by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
 """
@@ -64,6 +64,7 @@ __all__ = [
     "LARGEST_SCALE_F64",
     "LARGEST_SHORT_SCALE",
     "UNDECIDED",
+    "bits_read",
     "draw_laplace_f64",
     "laplace_f32",
     "laplace_f64",
@@ -85,7 +86,7 @@ LARGEST_SCALE_F64 = 2.0**25
 _REST_32 = np.uint32(0x7FFFFFFF)
 _REST_64, _TOP_64, _SIGN_64 = np.uint64(0x7FFFFFFF), np.uint64(31), np.uint64(63)
 _ZERO_32, _ONE_32, _TOP_BIT_32 = np.uint32(0), np.uint32(1), np.uint32(1 << 31)
-_M_PLUS_ONE_F32, _M_PLUS_ONE_F64, _SHORT_M_PLUS_ONE_F64 = np.float32(32.0), 48.0, 32.0
+_M_PLUS_ONE_F32 = np.float32(32.0)
 _LOW_BITS = np.uint64(16)
 _ZERO_64 = np.uint64(0)
 
@@ -96,7 +97,7 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.0625, 8 * 2.0**-24, 4 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (1.0625, 7.25 * 2.0**-24, 2.125 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
@@ -159,20 +160,27 @@ def laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
 
 
 @by_types(inline=True)
+def bits_read(low):
+    """Return m, how many bits of U words have: 31 where ``low`` is None, else 47 (float64)."""
+    bits = 31.0 if isinstance(low, types.NoneType) else 47.0
+    return lambda low: bits
+
+
+@by_types(inline=True)
 def leading_bits(high, low, i):
-    """Return (the sign, the m bits of U that were read, m + 1) of a word: 31 bits where ``low`` is None, else 47."""
+    """Return the sign of a word, and its m bits of U."""
     if isinstance(low, types.NoneType):
 
         def short(high, low, i):
             word = u64_from_u32(high[i])
-            return shift_right(word, _TOP_64), bit_and(word, _REST_64), _SHORT_M_PLUS_ONE_F64
+            return shift_right(word, _TOP_64), bit_and(word, _REST_64)
 
         return short
 
     def long(high, low, i):
         word = u64_from_u32(high[i])
         r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
-        return shift_right(word, _TOP_64), r, _M_PLUS_ONE_F64
+        return shift_right(word, _TOP_64), r
 
     return long
 
@@ -186,9 +194,9 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     scale <= LARGEST_SCALE_F64. ``values`` (None if every value is a grid point) have the fractions that ``position``
     says (fractions.py); a NaN there makes its sample undecided.
     """
-    undecided = _ZERO_32
+    undecided, m_plus_one = _ZERO_32, bits_read(low) + 1.0
     for i in range(noise.size):
-        sign, r, m_plus_one = leading_bits(high, low, i)
+        sign, r = leading_bits(high, low, i)
         fraction = fraction_of(at(values, i), at(position, i))
         n, decided = laplace_f64(r, m_plus_one, sign, at(scale, i), at(offset, i), fraction)
         noise[i] = choose(decided, n, UNDECIDED)
@@ -196,4 +204,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -303,4 +303,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from dpfast.kernels.compilation import by_types, kernel
-from dpfast.kernels.intrinsics import bit_or, choose
+from dpfast.kernels.compilation import by_types, inlined, kernel
+from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_right, subtract, trailing_zeros
 from dpfast.kernels.noise.fractions import fraction_of
-from dpfast.kernels.noise.joining import add_noise, join_grid
+from dpfast.kernels.noise.joining import add_noise, join_grid, joined_on_grid, joined_on_ones
 from dpfast.kernels.noise.laplace import (
     LARGEST_NARROW_SCALE,
     UNDECIDED,
+    bits_read,
     draw_laplace_f64,
     laplace_f32,
     laplace_f64,
@@ -27,7 +28,10 @@ from dpfast.kernels.parameters import at, part
 
 __all__ = ["NOISE_WORDS", "WORK_WORDS", "release_laplace_on_grids", "release_laplace_on_ones"]
 
-BLOCK = 1024
+BLOCK = 512
+#: So many open samples are settled at a time, filled up to a multiple of the second: whole vectors.
+_ENOUGH, _PADDING = 64, 32
+_LIST = BLOCK + _ENOUGH
 _HALF, _EIGHTH = BLOCK // 2, BLOCK // 8
 
 #: What stands where in the work memory, in words of 64 bits: first what has one entry a row of the block.
@@ -38,23 +42,26 @@ _SCALES = _SECOND + _HALF
 _GRIDS = _SCALES + BLOCK
 _INVERSES = _GRIDS + BLOCK
 #: Then one entry for each row that float32 leaves open.
-_PLACES = _INVERSES + BLOCK
-_SIGNS = _PLACES + BLOCK
-_REST = _SIGNS + BLOCK
-_OPEN_SCALES = _REST + BLOCK
-_OFFSETS = _OPEN_SCALES + BLOCK
-_FRACTIONS = _OFFSETS + BLOCK
-_FOUND = _FRACTIONS + BLOCK
-_DECIDED = _FOUND + _HALF
-WORK_WORDS = _DECIDED + _EIGHTH
+_ROWS = _INVERSES + BLOCK
+_SIGNS = _ROWS + _LIST
+_REST = _SIGNS + _LIST
+_OPEN_SCALES = _REST + _LIST
+_FRACTIONS = _OPEN_SCALES + _LIST
+_POSITIONS = _FRACTIONS + _LIST
+_OPEN_GRIDS = _POSITIONS + _LIST
+_OFFSETS = _OPEN_GRIDS + _LIST
+_FOUND = _OFFSETS + _LIST
+_DECIDED = _FOUND + _LIST // 2
+WORK_WORDS = _DECIDED + _LIST // 8
 """How many words of 64 bits the work memory has."""
 
-#: Samples are settled so many at a time, so that whole vectors are filled.
-_PADDING = 32
+NOISE_WORDS = _HALF
+"""How many of its first words hold noise."""
+
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
-_NO_MARKS = np.uint64(0)
+_NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
 _NO_ROWS = np.int64(0)
-_NOTHING = 0.0
+_NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
 @kernel
@@ -71,80 +78,111 @@ def _draw_f32(high, scale, offset, fraction, noise, marks):
     return any_open
 
 
-@kernel
-def _settle(rest, m_plus_one, signs, scales, offsets, fractions, found, decided):
-    """Draw in float64 for words that are gathered."""
-    for k in range(rest.size):
-        n, certain = laplace_f64(rest[k], m_plus_one, signs[k], scales[k], offsets[k], fractions[k])
-        found[k] = n
-        decided[k] = choose(certain, _OPEN, _CLOSED)
+@inlined
+def _views(work):
+    """Return the work memory by what stands there: of the block, and of the samples that are open."""
+    marks = work[_MARKS:_FIRST]
+    opened = (
+        work[_ROWS:_SIGNS].view(np.int64),
+        work[_SIGNS:_REST],
+        work[_REST:_OPEN_SCALES],
+        work[_OPEN_SCALES:_FRACTIONS].view(np.float64),
+        work[_FRACTIONS:_POSITIONS].view(np.float64),
+        work[_POSITIONS:_OPEN_GRIDS].view(np.float64),
+        work[_OPEN_GRIDS:_OFFSETS].view(np.float64),
+    )
+    settled = (
+        work[_OFFSETS:_FOUND].view(np.float64),
+        work[_FOUND:_DECIDED].view(np.int32),
+        work[_DECIDED:WORK_WORDS].view(np.uint8),
+    )
+    return (work[:_HALF].view(np.int32), marks.view(np.uint8), marks), opened, settled
 
 
 @by_types(inline=True)
-def _find_offsets(offset, scales, offsets):
+def _number(parameter, row):
+    """Return the parameter of a row, 0.0 where there is none."""
+    if isinstance(parameter, types.NoneType):
+        return lambda parameter, row: 0.0
+    return lambda parameter, row: at(parameter, row)
+
+
+@kernel
+def _gather(high, low, scale, values, position, grid, first, start, stop, block, opened, some):
+    """Put the marked rows of a block behind ``some`` that are open already; return how many are then.
+
+    The block has the rows from ``start`` up to ``stop``; of ``scale``, ``position`` and ``grid`` the entry ``first`` is
+    that of its first row.
+    """
+    _, marks, groups = block
+    rows, signs, rest, scales, fractions, positions, grids = opened
+    size = stop - start
+    number = (size + 7) // 8
+    for i in range(size, 8 * number):
+        marks[i] = _CLOSED
+    for group in range(number):
+        left = groups[group]
+        while left != _NO_MARKS:
+            i = 8 * group + np.int64(shift_right(trailing_zeros(left), _MARK_BITS))
+            left = bit_and(left, subtract(left, _ONE_MARK))
+            sign, r = leading_bits(high, low, start + i)
+            rows[some] = start + i
+            signs[some] = sign
+            rest[some] = r
+            scales[some] = at(scale, first + i)
+            fractions[some] = fraction_of(at(values, start + i), at(position, first + i))
+            positions[some] = _number(position, first + i)
+            grids[some] = _number(grid, first + i)
+            some += 1
+    return some
+
+
+@by_types(inline=True)
+def _find_offsets(offset, scales, size, offsets):
     """Set what discrete noise adds before rounding: the offset of all, or that of each scale where it is None."""
     if isinstance(offset, types.NoneType):
 
-        def of_each(offset, scales, offsets):
-            for k in range(scales.size):
+        def of_each(offset, scales, size, offsets):
+            for k in range(size):
                 offsets[k] = discrete_offset(scales[k])
 
         return of_each
 
-    def of_all(offset, scales, offsets):
-        for k in range(scales.size):
+    def of_all(offset, scales, size, offsets):
+        for k in range(size):
             offsets[k] = offset
 
     return of_all
 
 
 @kernel
-def _settle_open(high, low, scale, offset, values, position, start, work, count, undecided):
-    """Settle the marked rows of the block that begins at ``start`` in float64; return how many are undecided then.
-
-    ``scale`` is a number or one a row of the block, in units of the grid; ``values`` and ``position`` are the block's.
-    The rows that stay open are put into ``undecided`` from ``count`` on.
-    """
-    size = high.size
-    noise, marks = work[:_HALF].view(np.int32), work[_MARKS:_FIRST].view(np.uint8)
-    groups, places = work[_MARKS:_FIRST], work[_PLACES:_SIGNS].view(np.int64)
-    signs, rest = work[_SIGNS:_REST], work[_REST:_OPEN_SCALES]
-    scales, offsets = work[_OPEN_SCALES:_OFFSETS].view(np.float64), work[_OFFSETS:_FRACTIONS].view(np.float64)
-    fractions, found = work[_FRACTIONS:_FOUND].view(np.float64), work[_FOUND:_DECIDED].view(np.int32)
-    decided = work[_DECIDED:WORK_WORDS].view(np.uint8)
-    marks[size : (size + 7) // 8 * 8] = _CLOSED
-    m_plus_one, some = 0.0, _NO_ROWS
-    for group in range((size + 7) // 8):
-        if groups[group] == _NO_MARKS:
-            continue
-        for i in range(8 * group, min(8 * group + 8, size)):
-            if marks[i] != _CLOSED:
-                sign, r, m_plus_one = leading_bits(high, low, i)
-                places[some] = i
-                signs[some] = sign
-                rest[some] = r
-                scales[some] = at(scale, i)
-                fractions[some] = fraction_of(at(values, i), at(position, i))
-                some += 1
-    padded = min((some + _PADDING - 1) // _PADDING * _PADDING, BLOCK)
-    for k in range(some, padded):
+def _settle(some, m_plus_one, offset, opened, settled):
+    """Draw in float64 for the words that are open; wipe them."""
+    _, signs, rest, scales, fractions, _, _ = opened
+    offsets, found, decided = settled
+    size = (some + _PADDING - 1) // _PADDING * _PADDING
+    for k in range(some, size):
         signs[k] = _NO_MARKS
         rest[k] = _NO_MARKS
         scales[k] = 1.0
         fractions[k] = _NOTHING
-    _find_offsets(offset, scales[:padded], offsets[:padded])
-    _settle(
-        rest[:padded], m_plus_one, signs[:padded], scales[:padded], offsets[:padded], fractions[:padded],
-        found[:padded], decided[:padded],
-    )  # fmt: skip
-    for k in range(some):
-        noise[places[k]] = found[k]
-        if decided[k] == _CLOSED:
-            undecided[count] = start + places[k]
-            count += 1
-        # No random bits stay here.
+    _find_offsets(offset, scales, size, offsets)
+    for k in range(size):
+        n, certain = laplace_f64(rest[k], m_plus_one, signs[k], scales[k], offsets[k], fractions[k])
+        found[k] = n
+        decided[k] = choose(certain, _OPEN, _CLOSED)
+    for k in range(size):
         rest[k] = _NO_MARKS
-        found[k] = np.int32(0)
+
+
+@kernel
+def _list_undecided(some, opened, settled, count, undecided):
+    """List what float64 did not decide either, behind ``count`` rows; return how many are listed then."""
+    rows, decided = opened[0], settled[2]
+    for k in range(some):
+        if decided[k] == _CLOSED:
+            undecided[count] = rows[k]
+            count += 1
     return count
 
 
@@ -165,17 +203,17 @@ def _ones_of(scale, offset, work):
 
 
 @by_types(inline=True)
-def _draw_wide(high, low, scale, work, start, count, undecided):
+def _draw_wide(high, low, scale, work, start, stop, count, undecided):
     """Draw a block of wide scales in float64 alone, from long words; of others there is none."""
     if isinstance(low, types.NoneType) or not isinstance(scale, types.Array):
-        return lambda high, low, scale, work, start, count, undecided: count
+        return lambda high, low, scale, work, start, stop, count, undecided: count
 
-    def long(high, low, scale, work, start, count, undecided):
-        size = high.size
+    def long(high, low, scale, work, start, stop, count, undecided):
+        size = stop - start
         noise = work[:_HALF].view(np.int32)[:size]
         same, offsets = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_GRIDS:_INVERSES].view(np.float64)[:size]
-        prepare_discrete(scale, same, offsets)
-        if draw_laplace_f64(high, low, same, offsets, None, None, noise) != np.uint32(0):
+        prepare_discrete(scale[start:stop], same, offsets)
+        if draw_laplace_f64(high[start:stop], low[start:stop], same, offsets, None, None, noise) != np.uint32(0):
             for i in range(size):
                 if noise[i] == UNDECIDED:
                     undecided[count] = start + i
@@ -183,6 +221,38 @@ def _draw_wide(high, low, scale, work, start, count, undecided):
         return count
 
     return long
+
+
+@by_types(inline=True)
+def _store_ones(values, drawn, start, stop, smallest, largest, released):
+    """Release a block; without values, its noise."""
+    if isinstance(values, types.NoneType):
+
+        def alone(values, drawn, start, stop, smallest, largest, released):
+            released[start:stop] = drawn[: stop - start]
+
+        return alone
+
+    def joined(values, drawn, start, stop, smallest, largest, released):
+        add_noise(values[start:stop], drawn[: stop - start], smallest, largest, released[start:stop])
+
+    return joined
+
+
+@by_types(inline=True)
+def _store_one(values, row, n, smallest, largest, released):
+    """Release a row; without values, its noise."""
+    if isinstance(values, types.NoneType):
+
+        def alone(values, row, n, smallest, largest, released):
+            released[row] = n
+
+        return alone
+
+    def joined(values, row, n, smallest, largest, released):
+        released[row] = joined_on_ones(values[row], n, smallest, largest)
+
+    return joined
 
 
 @kernel
@@ -197,7 +267,7 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
         float64: one number and its offset; or one a row, and None. A number is at most LARGEST_NARROW_SCALE, and all of
         a row are where words are short.
     values
-        int64, int32 or uint32.
+        int64, int32 or uint32; None for the noise alone.
     smallest, largest
         The limits of what is released.
     work
@@ -205,47 +275,100 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
     released
         int64 or int32 as the limits allow. What stands there for undecided rows means nothing.
     undecided
-        int64, as long as the rows.
+        int64, as long as the rows; listed in no order.
 
     """
-    count = _NO_ROWS
+    count, some, m_plus_one = _NO_ROWS, _NO_ROWS, bits_read(low) + 1.0
+    block, opened, settled = _views(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
-        size = stop - start
-        noise, marks = work[:_HALF].view(np.int32)[:size], work[_MARKS:_FIRST].view(np.uint8)[:size]
-        words, rest, exact = high[start:stop], part(low, start, stop), part(scale, start, stop)
-        scales, offsets, wide = _ones_of(exact, offset, work)
+        scales, offsets, wide = _ones_of(part(scale, start, stop), offset, work)
         if wide:
-            count = _draw_wide(words, rest, exact, work, start, count, undecided)
-        elif _draw_f32(words, scales, offsets, None, noise, marks) != _CLOSED:
-            count = _settle_open(words, rest, exact, offset, None, None, start, work, count, undecided)
-        add_noise(values[start:stop], noise, smallest, largest, released[start:stop])
+            count = _draw_wide(high, low, scale, work, start, stop, count, undecided)
+        elif _draw_f32(high[start:stop], scales, offsets, None, block[0][: stop - start], block[1]) != _CLOSED:
+            some = _gather(high, low, scale, None, None, None, start, start, stop, block, opened, some)
+        _store_ones(values, block[0], start, stop, smallest, largest, released)
+        if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
+            _settle(some, m_plus_one, offset, opened, settled)
+            for k in range(some):
+                _store_one(values, opened[0][k], settled[1][k], smallest, largest, released)
+            count = _list_undecided(some, opened, settled, count, undecided)
+            some = _NO_ROWS
     return count
 
 
 @by_types(inline=True)
-def _grids_of(scale, position, grid, work):
-    """Prepare a block's grids: (1 / grid, grid, scale / grid, and that in float32), numbers or one a row."""
-    if isinstance(scale, types.Array):
+def _grids_of(scale, position, grid, start, stop, work):
+    """Prepare a block's grids: (scale / grid, 1 / grid, grid, where its first entries stand), numbers or arrays."""
+    if isinstance(scale, types.Array) and isinstance(position, types.NoneType):
 
-        def of_rows(scale, position, grid, work):
-            size = scale.size
-            scales, narrow = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_SECOND:_SCALES].view(np.float32)[:size]
-            grids, inverses = work[_GRIDS:_INVERSES].view(np.float64)[:size], work[_INVERSES:_PLACES].view(np.float64)
-            prepare_grid(scale, inverses[:size], grids, scales)
-            for i in range(size):
-                narrow[i] = np.float32(scales[i])
-            return inverses[:size], grids, scales, narrow
+        def of_rows(scale, position, grid, start, stop, work):
+            size = stop - start
+            scales, inverses = work[_SCALES:_GRIDS].view(np.float64)[:size], work[_INVERSES:_ROWS].view(np.float64)
+            grids = work[_GRIDS:_INVERSES].view(np.float64)[:size]
+            prepare_grid(scale[start:stop], inverses[:size], grids, scales)
+            return scales, inverses[:size], grids, _NO_ROWS
 
         return of_rows
 
-    return lambda scale, position, grid, work: (position, grid, scale, np.float32(scale))
+    return lambda scale, position, grid, start, stop, work: (scale, position, grid, start)
+
+
+@by_types(inline=True)
+def _narrowed(scale, work):
+    """Return a scale, or those of a block, in float32."""
+    if isinstance(scale, types.Array):
+
+        def of_rows(scale, work):
+            narrow = work[_SECOND:_SCALES].view(np.float32)[: scale.size]
+            for i in range(scale.size):
+                narrow[i] = np.float32(scale[i])
+            return narrow
+
+        return of_rows
+
+    return lambda scale, work: np.float32(scale)
 
 
 @kernel
 def _find_fractions(values, position, fractions):
-    for i in range(fractions.size):
+    for i in range(values.size):
         fractions[i] = np.float32(fraction_of(values[i], at(position, i)))
+
+
+@by_types(inline=True)
+def _store_grids(values, inverse, grid, first, drawn, start, stop, largest, released):
+    """Release a block; without a grid, its noise."""
+    if isinstance(grid, types.NoneType):
+
+        def alone(values, inverse, grid, first, drawn, start, stop, largest, released):
+            released[start:stop] = drawn[: stop - start]
+
+        return alone
+
+    def joined(values, inverse, grid, first, drawn, start, stop, largest, released):
+        size = stop - start
+        inverses, grids = part(inverse, first, first + size), part(grid, first, first + size)
+        join_grid(values[start:stop], inverses, grids, drawn[:size], largest, released[start:stop])
+
+    return joined
+
+
+@by_types(inline=True)
+def _store_on_grid(grid, values, row, inverse, own_grid, n, largest, released):
+    """Release a row; without a grid, its noise."""
+    if isinstance(grid, types.NoneType):
+
+        def alone(grid, values, row, inverse, own_grid, n, largest, released):
+            released[row] = n
+
+        return alone
+
+    def joined(grid, values, row, inverse, own_grid, n, largest, released):
+        total = joined_on_grid(values[row], inverse, own_grid, n, largest)
+        released[row] = released.dtype.type(total) + released.dtype.type(0.0)
+
+    return joined
 
 
 @kernel
@@ -257,32 +380,36 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     high, low, work, undecided
         As for `release_laplace_on_ones`.
     scale, position, grid
-        float64: the scale in units of the grid, 1 / grid and the grid; or one scale a row, in no unit, and None for both.
+        float64: the scale in units of the grid, 1 / grid and the grid, numbers or arrays; or one scale a row, in no
+        unit, and None twice. Where the grid alone is None, the noise alone is released.
     values
         float64 or float32; what is not finite stays undecided.
     largest
         The largest number that is released.
     released
-        Of the same type.
+        Of the same type, or int32 for the noise.
 
     """
-    count = _NO_ROWS
+    count, some, m_plus_one = _NO_ROWS, _NO_ROWS, bits_read(low) + 1.0
+    block, opened, settled = _views(work)
+    fractions = work[_FIRST:_SECOND].view(np.float32)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
         size = stop - start
-        noise, marks = work[:_HALF].view(np.int32)[:size], work[_MARKS:_FIRST].view(np.uint8)[:size]
-        words, rest, given = high[start:stop], part(low, start, stop), values[start:stop]
-        inverses, grids, scales, narrow = _grids_of(part(scale, start, stop), position, grid, work)
-        fractions = work[_FIRST:_SECOND].view(np.float32)[:size]
-        _find_fractions(given, inverses, fractions)
-        if _draw_f32(words, narrow, _NOTHING, fractions, noise, marks) != _CLOSED:
-            count = _settle_open(words, rest, scales, _NOTHING, given, inverses, start, work, count, undecided)
-        join_grid(given, inverses, grids, noise, largest, released[start:stop])
+        scales, inverses, grids, first = _grids_of(scale, position, grid, start, stop, work)
+        _find_fractions(values[start:stop], part(inverses, first, first + size), fractions)
+        narrow = _narrowed(part(scales, first, first + size), work)
+        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, block[0][:size], block[1]) != _CLOSED:
+            some = _gather(high, low, scales, values, inverses, grids, first, start, stop, block, opened, some)
+        _store_grids(values, inverses, grids, first, block[0], start, stop, largest, released)
+        if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
+            _settle(some, m_plus_one, _NOTHING, opened, settled)
+            for k in range(some):
+                row, inverse, own_grid = opened[0][k], opened[5][k], opened[6][k]
+                _store_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
+            count = _list_undecided(some, opened, settled, count, undecided)
+            some = _NO_ROWS
     return count
 
 
-NOISE_WORDS = _HALF
-"""How many of the work memory's first words hold noise."""
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

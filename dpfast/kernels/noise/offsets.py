@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.plugin import layout
-from dpfast.kernels.plugin.chunks import SCRATCH_BYTES, ask_python, make_key
+from dpfast.kernels.plugin.chunks import SCRATCH_BESIDE, SCRATCH_BYTES, ask_python, make_key
 from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin.exchange import clear
 from dpfast.kernels.plugin.memory import (
@@ -51,7 +51,7 @@ KEY, _WORDS_KEY, PARAMETERS, JOB = 32, 64, 96, 160
 """The key of further bits, and of words for a moment; what randomized response knows of k and epsilon; a job."""
 _SCHEDULE = JOB + 8 * layout.JOB_WORDS
 SCRATCH = -(-(_SCHEDULE + SCHEDULE_BYTES) // 64) * 64
-WORDS = -(-(SCRATCH + ROWS * SCRATCH_BYTES + 256) // 64) * 64
+WORDS = -(-(SCRATCH + ROWS * SCRATCH_BYTES + SCRATCH_BESIDE) // 64) * 64
 _BLOCK_BYTES = WORDS + layout.BYTES_OF_A_KEY
 
 
@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

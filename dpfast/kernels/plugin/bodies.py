@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.plugin import layout
-from dpfast.kernels.plugin.chunks import SCRATCH_BYTES, draw_chunk, has_short_words, make_key
+from dpfast.kernels.plugin.chunks import SCRATCH_BESIDE, SCRATCH_BYTES, draw_chunk, has_short_words, make_key
 from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin.exchange import (
     clear,
@@ -81,7 +81,7 @@ def _run_on(operation, form, name, rows, values, scales, per_row, largest, bits,
     """Draw for gathered columns and give the result back; return 0, or the number of an error."""
     block = min(rows, BLOCK_ROWS)
     beside = 32 + SCHEDULE_BYTES + 8 * layout.JOB_WORDS + 256
-    used = beside + 2 * BATCH_BYTES + 512 + block * (SCRATCH_BYTES + 6)
+    used = beside + 2 * BATCH_BYTES + 256 + SCRATCH_BESIDE + block * (SCRATCH_BYTES + 6)
     size = max(rows * released_bytes(form), 64)
     scratch, released = allocate_large(used), allocate_large(size)
     if scratch == 0 or released == 0:
@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

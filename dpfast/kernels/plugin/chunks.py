@@ -6,7 +6,8 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.noise.joining import zero_missing
-from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.kernels.noise.laplace import LARGEST_SHORT_SCALE, UNDECIDED
+from dpfast.kernels.noise.narrow_laplace import WORK_WORDS
 from dpfast.kernels.plugin import layout
 from dpfast.kernels.plugin.drawing import SCRATCH_ARRAYS
 from dpfast.kernels.plugin.exchange import clear, released_bytes
@@ -27,18 +28,20 @@ from dpfast.kernels.plugin.memory import (
     u8_array,
 )
 
-__all__ = ["SCRATCH_BYTES", "ask_python", "draw_chunk", "has_short_words", "make_key"]
+__all__ = ["SCRATCH_BESIDE", "SCRATCH_BYTES", "ask_python", "draw_chunk", "has_short_words", "make_key"]
 
 SCRATCH_BYTES = 8 * SCRATCH_ARRAYS + 8 + 4 + 1
-"""How much memory `draw_chunk` needs for each row, beside 256 bytes."""
+"""How much memory `draw_chunk` needs for each row, beside SCRATCH_BESIDE."""
 
-_NARROW_LAPLACE, _NARROW_GAUSSIAN, _ONES_BELOW = 2.0**8, 2.0**7, 2.0**25
+SCRATCH_BESIDE = 256 + 8 * WORK_WORDS
+
+_SHORT_GAUSSIAN, _ONES_BELOW = 2.0**7, 2.0**25
 
 
 @kernel
 def has_short_words(operation, form, largest):
     """Return 1 where words of 32 bits are enough for the largest scale, else 0."""
-    return 1 if form < 3 and largest <= (_NARROW_LAPLACE if operation == LAPLACE else _NARROW_GAUSSIAN) else 0
+    return 1 if form < 3 and largest <= (LARGEST_SHORT_SCALE if operation == LAPLACE else _SHORT_GAUSSIAN) else 0
 
 
 @kernel
@@ -115,7 +118,7 @@ def draw_chunk(job, largest, words, scratch, block, start, size, values, bits, r
     noise_at = scratch + -scratch % 64
     missing_at = noise_at + 4 * block
     own = missing_at + block
-    own += -own % 64
+    own += -own % 64 + 8 * WORK_WORDS
     listed = own + 8 * SCRATCH_ARRAYS * block + 64
     scales = load(job + 8 * layout.JOB_SCALES) + 8 * start * rowwise
     short = has_short_words(operation, form, largest)
@@ -162,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

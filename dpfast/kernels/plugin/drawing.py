@@ -11,7 +11,13 @@ import numpy as np
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.joining import add_noise, join_grid, join_multiples
-from dpfast.kernels.noise.laplace import draw_laplace_f32, draw_laplace_f64
+from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, UNDECIDED, draw_laplace_f64
+from dpfast.kernels.noise.narrow_laplace import (
+    NOISE_WORDS,
+    WORK_WORDS,
+    release_laplace_on_grids,
+    release_laplace_on_ones,
+)
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_multiples
 from dpfast.kernels.parameters import part
 from dpfast.kernels.plugin.layout import LAPLACE
@@ -22,15 +28,16 @@ from dpfast.kernels.plugin.memory import (
     i64_array,
     u16_array,
     u32_array,
+    u64_array,
 )
 
 __all__ = ["SCRATCH_ARRAYS", "draw_multiples", "draw_ones", "draw_powers"]
 
 SCRATCH_ARRAYS = 5
-"""How many arrays of eight bytes a row a chunk needs beside words and noise."""
+"""How many arrays of eight bytes a row a chunk needs beside words and noise, WORK_WORDS words in front of them."""
 
-LARGEST_ONES_EXPONENT, FINENESS, LOWEST_BITS = np.int64(24), np.uint64(12), np.uint64(23 << 52)
-"""Of lattice.py; the lowest grid is 2**-1000."""
+LARGEST_ONES_EXPONENT = np.int64(24)
+"""Of lattice.py."""
 
 _LARGEST_F64, _LARGEST_F32 = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
 _SMALLEST_I32, _LARGEST_I32 = np.int64(-(2**31)), np.int64(2**31 - 1)
@@ -61,6 +68,29 @@ def _draw_pairs(high, low, scale, values, position, noise, junk):
     return undecided
 
 
+@inlined
+def _marked(work, count, undecided, noise):
+    """Mark what is undecided, and wipe the noise of the last block; return how many rows are undecided."""
+    for i in range(NOISE_WORDS):
+        work[i] = np.uint64(0)
+    for k in range(count):
+        noise[undecided[k]] = UNDECIDED
+    return count
+
+
+@inlined
+def _laplace_on_ones(high, low, scale, offset, work, undecided, noise):
+    none = np.int64(0)
+    count = release_laplace_on_ones(high, low, scale, offset, None, none, none, work, noise, undecided)
+    return _marked(work, count, undecided, noise)
+
+
+@inlined
+def _laplace_on_grids(high, low, scale, values, position, work, undecided, noise):
+    count = release_laplace_on_grids(high, low, scale, position, None, values, 0.0, work, noise, undecided)
+    return _marked(work, count, undecided, noise)
+
+
 @kernel
 def _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise):
     """Draw for integers on the grid of ones."""
@@ -69,17 +99,24 @@ def _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise):
     given = f64_array(scales, rows if per_row != 0 else 1)
     junk = i32_array(scratch + 16 * rows, 1)
     if operation == LAPLACE:
-        if short != 0:
-            narrow, offset = f32_array(scratch, given.size), f32_array(scratch + 8 * rows, given.size)
-            prepare_discrete(given, narrow, offset)
-            if per_row != 0:
-                return draw_laplace_f32(high, narrow, offset, given, noise)
-            return draw_laplace_f32(high, narrow[0], offset[0], given[0], noise)
-        wide, offsets = f64_array(scratch, given.size), f64_array(scratch + 8 * rows, given.size)
-        prepare_discrete(given, wide, offsets)
+        work, undecided = u64_array(scratch - 8 * WORK_WORDS, WORK_WORDS), i64_array(scratch, rows)
         if per_row != 0:
-            return draw_laplace_f64(high, low, wide, offsets, None, None, noise)
-        return draw_laplace_f64(high, low, wide[0], offsets[0], None, None, noise)
+            if short != 0:
+                return _laplace_on_ones(high, None, given, None, work, undecided, noise)
+            return _laplace_on_ones(high, low, given, None, work, undecided, noise)
+        wide, offsets = f64_array(scratch + 8 * rows, 1), f64_array(scratch + 16 * rows, 1)
+        prepare_discrete(given, wide, offsets)
+        scale, offset = wide[0], offsets[0]
+        if short != 0:
+            return _laplace_on_ones(high, None, scale, offset, work, undecided, noise)
+        if scale <= LARGEST_NARROW_SCALE:
+            return _laplace_on_ones(high, low, scale, offset, work, undecided, noise)
+        return np.int64(draw_laplace_f64(high, low, scale, offset, None, None, noise))
+    return np.int64(_draw_gaussian_on_ones(short, high, low, given, per_row, noise, junk))
+
+
+@kernel
+def _draw_gaussian_on_ones(short, high, low, given, per_row, noise, junk):
     if short != 0:
         if per_row != 0:
             return _draw_pairs(high, None, given, None, None, noise, junk)
@@ -171,7 +208,8 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     given, size = f64_array(scales, rows if per_row != 0 else 1), rows if per_row != 0 else 1
     inverse, grid = f64_array(scratch + 8 * rows, size), f64_array(scratch + 16 * rows, size)
     each, junk = f64_array(scratch + 24 * rows, size), i32_array(scratch + 32 * rows, 1)
-    prepare_grid(given, FINENESS, LOWEST_BITS, inverse, grid, each)
+    prepare_grid(given, inverse, grid, each)
+    work, listed = u64_array(scratch - 8 * WORK_WORDS, WORK_WORDS), i64_array(scratch + 32 * rows, rows)
     own = values
     if form == 4:
         own = scratch
@@ -179,17 +217,17 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     wide = f64_array(own, rows)
     if per_row != 0:
         if operation == LAPLACE:
-            undecided = draw_laplace_f64(high, low, each, 0.0, wide, inverse, noise)
+            undecided = _laplace_on_grids(high, low, each, wide, inverse, work, listed, noise)
         else:
-            undecided = _draw_pairs(high, low, each, wide, inverse, noise, junk)
+            undecided = np.int64(_draw_pairs(high, low, each, wide, inverse, noise, junk))
         _join_powers(form, wide, inverse, grid, noise, released)
         return np.int64(undecided)
     if operation == LAPLACE:
-        undecided = draw_laplace_f64(high, low, each[0], 0.0, wide, inverse[0], noise)
+        undecided = _laplace_on_grids(high, low, each[0], wide, inverse[0], work, listed, noise)
     else:
-        undecided = _draw_pairs(high, low, each[0], wide, inverse[0], noise, junk)
+        undecided = np.int64(_draw_pairs(high, low, each[0], wide, inverse[0], noise, junk))
     _join_powers(form, wide, inverse[0], grid[0], noise, released)
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

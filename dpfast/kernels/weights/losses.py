@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

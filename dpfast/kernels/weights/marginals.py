@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 8db3440a9c93b2d7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18

@@ -93,28 +93,10 @@ class Noise(ABC):
         """Return the bytes of keystream that a chunk of so many rows needs."""
         return (4 if self.short else 6) * self.words_for(rows)
 
-    def drawn_bytes(self, rows: int) -> int:
-        """Return the bytes of keystream that `draw` needs: all, or the first 32 bits of all words."""
-        return self.word_bytes(rows)
-
     def parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
-        """Return the first 32 bits of a chunk's words, and the 16 that follow; None if they are short or not made."""
+        """Return the first 32 bits of a chunk's words, and the 16 that follow, None for short words."""
         first = 4 * self.words_for(rows)
-        return words[:first].view(np.uint32), words[first:].view(np.uint16) if words.size > first else None
-
-    def second_parts(
-        self, words: NDArray[np.uint8], rows: int, start: int, chosen: NDArray[np.int64]
-    ) -> NDArray[np.uint16]:
-        """Return the 16 bits that follow the first 32 of chosen long words, made now if they are not.
-
-        The chunk of so many rows begins at row ``start``. A word has the number of its place in the chunk.
-        """
-        _, low = self.parts(words, rows)
-        if low is not None:
-            return low[chosen]
-        places = 4 * self.words_for(rows) + 2 * chosen
-        blocks = self.keystream.blocks(Purpose.NOISE, start // BLOCK_ROWS, places // 16)
-        return blocks.view(np.uint16)[np.arange(chosen.size), places % 16 // 2]
+        return words[:first].view(np.uint32), None if self.short else words[first:].view(np.uint16)
 
     def tail(self, index: int, leading: int, known: int, more: int | None) -> Tail:
         """Return all the bits of a word, of which ``known`` are ``leading`` and the next 16 may be ``more``."""
@@ -137,7 +119,7 @@ class Noise(ABC):
         scratch: Buffers,
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
-        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided, ascending.
+        """Set ``released`` to values and noise together; return the rows of the chunk that are not decided.
 
         The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing.
         """
@@ -190,8 +172,7 @@ def add_noise(
             stop = min(start + BLOCK_ROWS, length)
             values = column.block(start, stop, joined)
             missing = column.missing(start, stop) if column.null_count else None
-            size = noise.word_bytes(stop - start) if refine_all else noise.drawn_bytes(stop - start)
-            chunk_words = scratch.words(size)
+            chunk_words = scratch.words(noise.word_bytes(stop - start))
             words.fill(chunk, chunk_words)
             draw_rows(noise, chunk_words, values, missing, start, scratch, released[start:stop], refine_all=refine_all)
         if kept is not None:
@@ -226,7 +207,7 @@ def draw_rows(
     noise, refine_all
         As for `add_noise`.
     words
-        As many bytes of the keystream as `Noise.drawn_bytes` says, or `Noise.word_bytes`.
+        As many bytes of the keystream as `Noise.word_bytes` says.
     values, missing
         The values of some rows, read-only, and where they are null, if any is.
     start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_g
 from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Multiples, Ones, Powers, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["laplace", "laplace_kernel", "laplace_noise", "laplace_words"]
@@ -30,12 +31,10 @@ class _Laplace(Noise):
     """Laplace noise, the first bit of a word being its sign: short words are for discrete noise of small scales."""
 
     def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
-        largest = lattice.largest_scale if isinstance(lattice, Ones) else None
-        super().__init__(lattice, keystream, short=largest is not None and largest <= LARGEST_SHORT_SCALE)
-        self._few_bits = isinstance(lattice, Powers) or (largest is not None and largest <= LARGEST_NARROW_SCALE)
-
-    def drawn_bytes(self, rows: int) -> int:
-        return 4 * rows if self._few_bits else self.word_bytes(rows)
+        largest = lattice.largest_scale if isinstance(lattice, Ones) else math.inf
+        super().__init__(lattice, keystream, short=largest <= LARGEST_SHORT_SCALE)
+        one = isinstance(lattice.scale, float)
+        self._wide = isinstance(lattice, Multiples) or (one and LARGEST_NARROW_SCALE < largest < math.inf)
 
     def draw(
         self,
@@ -45,62 +44,33 @@ class _Laplace(Noise):
         scratch: Buffers,
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
-        lattice, size = self.lattice, values.size
-        high, low = self.parts(words, size)
-        scale = lattice.scale if isinstance(lattice.scale, float) else lattice.scale[start : start + size]
-        if not (self._few_bits or (isinstance(lattice, Ones) and not isinstance(scale, float))):
-            rows, noise = lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
+        lattice, stop = self.lattice, start + values.size
+        high, low = self.parts(words, values.size)
+        if self._wide:
+            rows, noise = lattice.rows(start, stop, scratch), scratch("noise", np.int32)[: values.size]
             placed = None if rows.position is None else values
             some = draw_laplace_f64(high, low, rows.scale, rows.offset, placed, rows.position, noise)
             lattice.join(values, rows, noise, released)
             return self.undecided(noise) if some else NO_ROWS
-        if self._few_bits:
-            low = None
+        # One scale is prepared once for all, a block's scales by the kernel that draws for it.
+        if isinstance(lattice.scale, float):
+            rows = lattice.rows(start, stop, scratch)
+        else:
+            rows = Rows(lattice.scale[start:stop], None)
         work, found = scratch.work(WORK_WORDS), scratch("undecided", np.int64)
         if isinstance(lattice, Ones):
-            offset = lattice.rows(0, 1, scratch).offset if isinstance(scale, float) else None
-            limits = lattice.limits
-            count = release_laplace_on_ones(high, low, scale, offset, values, *limits, work, released, found)
-        else:
-            assert isinstance(lattice, Powers)
-            position = grid = None
-            if isinstance(scale, float):
-                rows = lattice.rows(0, 1, scratch)
-                scale, position, grid = rows.scale, rows.position, rows.grid
-            given = values, lattice.largest, work, released, found
-            count = release_laplace_on_grids(high, low, scale, position, grid, *given)
-        undecided = found[:count]
-        if self._few_bits and not self.short and count:
-            return self._draw_with_more_bits(words, high, values, undecided, start, released)
-        return undecided
-
-    def _draw_with_more_bits(
-        self,
-        words: NDArray[np.uint8],
-        high: NDArray[np.uint32],
-        values: NDArray[Any],
-        undecided: NDArray[np.int64],
-        start: int,
-        released: NDArray[Any],
-    ) -> NDArray[np.int64]:
-        """Draw undecided rows again from 48 bits, and return those that are undecided then."""
-        given, noise = values[undecided], np.empty(undecided.size, np.int32)
-        given.setflags(write=False)
-        rows, low = self.lattice.rows_at(start + undecided), self.second_parts(words, values.size, start, undecided)
-        placed = None if rows.position is None else given
-        some = draw_laplace_f64(high[undecided], low, rows.scale, rows.offset, placed, rows.position, noise)
-        again = np.empty(undecided.size, released.dtype)
-        self.lattice.join(given, rows, noise, again)
-        released[undecided] = again
-        return undecided[self.undecided(noise)] if some else NO_ROWS
+            of_ones = high, low, rows.scale, rows.offset, values, *lattice.limits
+            return found[: release_laplace_on_ones(*of_ones, work, released, found)]
+        assert isinstance(lattice, Powers)
+        of_grids = high, low, rows.scale, rows.position, rows.grid, values, lattice.largest
+        return found[: release_laplace_on_grids(*of_grids, work, released, found)]
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
     ) -> Iterator[tuple[int, int]]:
-        high, _ = self.parts(words, values.size)
-        low = None if self.short else self.second_parts(words, values.size, start, undecided)
-        for place, row in enumerate(undecided.tolist()):
-            word, more = int(high[row]), None if low is None else int(low[place])
+        high, low = self.parts(words, values.size)
+        for row in undecided.tolist():
+            word, more = int(high[row]), None if low is None else int(low[row])
             bits = self.tail(start + row, word & _REST, 31, more)
             yield row, exact_laplace(bool(word >> 31), bits, *self.lattice.exact(values[row], start + row))
 

@@ -105,12 +105,6 @@ class Lattice(ABC):
             return self._rows
         return self._rows_of_many(self.scale[start:stop], lambda name, dtype: scratch(name, dtype)[: stop - start])
 
-    def rows_at(self, places: NDArray[np.int64]) -> Rows:
-        """Return the parameters of chosen rows, an entry each."""
-        chosen = np.full(places.size, self.scale) if isinstance(self.scale, float) else self.scale[places]
-        chosen.setflags(write=False)
-        return self._rows_of_many(chosen, lambda _, dtype: np.empty(places.size, dtype))
-
     @abstractmethod
     def _rows_of_one(self, scale: float) -> Rows:
         """Return the parameters of all rows for one scale."""

@@ -1,0 +1,100 @@
+"""The keystream of AES-256 in counter mode, compiled for this processor's vectors.
+
+The same words as OpenSSL makes, which a test holds, block by block: wider vectors take half the time. The cipher is the
+plugin's (plugin/encryption.py): instructions of the processor alone, no table.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import address_of
+from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES, encryption, has_aes, vector_blocks
+
+__all__ = ["BATCH_BYTES", "SCHEDULE_WORDS", "can_fill", "fill_words", "prepare_key"]
+
+SCHEDULE_WORDS = SCHEDULE_BYTES // 8
+_I64 = ir.IntType(64)
+
+
+def _features() -> dict[str, bool]:
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return {feature[1:]: feature.startswith("+") for feature in features.split(",")}
+
+
+def can_fill() -> bool:
+    """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks."""
+    known = platform.machine() in ("x86_64", "AMD64")
+    return known and has_aes(_features()) and vector_blocks(_features()) > 1
+
+
+def _call(context: Any, builder: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+    """Call a function of encryption.py, which is linked to what is being compiled."""
+    library = context.codegen().create_library("dpfast_encryption")
+    library.add_llvm_module(llvm.parse_assembly(encryption(vector_blocks(_features()))))
+    library.finalize()
+    context.active_code_library.add_linking_library(library)
+    kind = ir.FunctionType(_I64, [_I64] * len(arguments))
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+@intrinsic
+def _prepare_key(typing_context: Any, key: Any, schedule: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        return _call(context, builder, "dpfast_prepare_key", arguments)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _fill_words(typing_context: Any, schedule: Any, counter: Any, place: Any, batches: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        return _call(context, builder, "dpfast_fill_words", arguments)
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@kernel
+def _fill(schedule, counter, place, batches):
+    return _fill_words(schedule, counter, place, batches)
+
+
+@kernel
+def prepare_key(key, schedule):
+    """Write the round keys of a key (32 bytes, uint8) into SCHEDULE_WORDS words (uint64)."""
+    return _prepare_key(address_of(key), address_of(schedule))
+
+
+@kernel
+def fill_words(schedule, counter, words):
+    """Fill ``words`` (uint8, BATCH_BYTES at least) with encrypted counters from ``counter`` on.
+
+    The counter is the lower half (int64) of one whose upper half is 0.
+    """
+    batches = words.size // BATCH_BYTES
+    whole = batches * BATCH_BYTES
+    _fill(address_of(schedule), counter, address_of(words), np.int64(batches))
+    if whole < words.size:
+        # The last batch ends with the last whole block; it makes words once more that are there, the same.
+        last = words.size // 16 * 16
+        begin = last - BATCH_BYTES
+        _fill(address_of(schedule), counter + np.int64(begin // 16), address_of(words) + begin, np.int64(1))
+        if last < words.size:
+            block = np.empty(BATCH_BYTES, np.uint8)
+            _fill(address_of(schedule), counter + np.int64(last // 16), address_of(block), np.int64(1))
+            for i in range(words.size - last):
+                words[last + i] = block[i]
+            block[:] = np.uint8(0)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
