@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79

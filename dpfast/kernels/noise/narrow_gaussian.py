@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from dpfast.kernels.compilation import by_types, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.gaussian_f32 import draw_values, find_roots
@@ -120,13 +120,13 @@ def _of_fractions(position):
 
 @kernel
 def _settle_open(
-    high, low, half, start, scale, other_scale, values, other_values, position, other_position, work, open_pairs, count,
-    undecided,
+    high, low, half, start, others, scale, other_scale, values, other_values, position, other_position, work,
+    open_pairs, count, undecided,
 ):  # fmt: skip
     """Settle the listed pairs of the block that begins at ``start`` in float64; return how many rows are undecided then.
 
-    Scales, values and positions are those of the block's rows, first and second ones. The rows that stay open are put
-    into ``undecided`` from ``count`` on.
+    Scales, values and positions are those of the block's rows, first and second ones, of which there are ``others``.
+    The rows that stay open are put into ``undecided`` from ``count`` on.
     """
     noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
     radii, angles = work[_WORDS : _WORDS + _GROUP // 2].view(np.uint32), work[_WORDS + _GROUP // 2 : _LOW_WORDS].view(np.uint32)
@@ -155,7 +155,7 @@ def _settle_open(
             if found[k] == UNDECIDED:
                 undecided[count] = start + place
                 count += 1
-            if found[_GROUP + k] == UNDECIDED and place < other_values.size:
+            if found[_GROUP + k] == UNDECIDED and place < others:
                 undecided[count] = half + start + place
                 count += 1
     return count
@@ -188,8 +188,11 @@ def _find_fractions(values, position, fractions):
 
 
 @kernel
-def _draw_block(high, low, half, start, scale, other_scale, fractions, other_fractions, values, other_values, position, other_position, work, count, undecided):
-    pairs = values.size
+def _draw_block(
+    high, low, half, start, pairs, others, scale, other_scale, fractions, other_fractions, values, other_values,
+    position, other_position, work, count, undecided,
+):  # fmt: skip
+    """Draw the block of so many pairs that begins at ``start``; see `_settle_open` for the rest."""
     noise, other_noise = work[:_HALF].view(np.int32)[:pairs], work[_HALF:_ROOTS].view(np.int32)[:pairs]
     roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:pairs], work[_SPREADS:_WORDS].view(np.float32)[:pairs]
     marks, places = work[_MARKS:_PLACES].view(np.uint8), work[_PLACES:_NARROW].view(np.int64)
@@ -203,9 +206,33 @@ def _draw_block(high, low, half, start, scale, other_scale, fractions, other_fra
     if open_pairs == 0:
         return count
     return _settle_open(
-        high, low, half, start, scale, other_scale, values, other_values, position, other_position, work, open_pairs,
-        count, undecided,
+        high, low, half, start, others, scale, other_scale, values, other_values, position, other_position, work,
+        open_pairs, count, undecided,
     )  # fmt: skip
+
+
+@inlined
+def _copy(noise, released):
+    for i in range(released.size):
+        released[i] = noise[i]
+
+
+@by_types(inline=True)
+def _join_ones(values, noise, smallest, largest, released):
+    """Release values and noise together, or noise alone where there are no values."""
+    if isinstance(values, types.NoneType):
+        return lambda values, noise, smallest, largest, released: _copy(noise, released)
+    return lambda values, noise, smallest, largest, released: add_noise(values, noise, smallest, largest, released)
+
+
+@by_types(inline=True)
+def _join_grids(values, inverses, grids, noise, largest, released):
+    """Release values and noise together, or noise alone where there is no grid."""
+    if isinstance(grids, types.NoneType):
+        return lambda values, inverses, grids, noise, largest, released: _copy(noise, released)
+    return lambda values, inverses, grids, noise, largest, released: join_grid(
+        values, inverses, grids, noise, largest, released
+    )
 
 
 @kernel
@@ -219,45 +246,46 @@ def release_gaussian_on_ones(high, low, scale, values, smallest, largest, work, 
     scale
         float64: one number or one a row, at most LARGEST_SCALE of gaussian_f32.py.
     values
-        int64, int32 or uint32.
+        int64, int32 or uint32; None for the noise alone.
     smallest, largest
         The limits of what is released.
     work
         WORK_WORDS words (uint64). Nothing of the noise is left there.
     released
-        int64 or int32 as the limits allow. What stands there for undecided rows means nothing.
+        int64 or int32 as the limits allow; int32 for the noise. What stands there for undecided rows means nothing.
     undecided
         int64, as long as the rows.
 
     """
     count, rows, half = _NO_ROWS, released.size, high.size // 2
+    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
     for start in range(0, half, PAIRS):
         stop = min(start + PAIRS, half)
         other, end = half + start, min(half + stop, rows)
-        ones, others = values[start:stop], values[other:end]
         count = _draw_block(
-            high, low, half, start, part(scale, start, stop), part(scale, other, end), None, None, ones, others, None,
-            None, work, count, undecided,
+            high, low, half, start, stop - start, end - other, part(scale, start, stop), part(scale, other, end), None,
+            None, None, None, None, None, work, count, undecided,
         )  # fmt: skip
-        noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-        add_noise(ones, noise, smallest, largest, released[start:stop])
-        add_noise(others, other_noise, smallest, largest, released[other:end])
+        _join_ones(part(values, start, stop), noise, smallest, largest, released[start:stop])
+        _join_ones(part(values, other, end), other_noise, smallest, largest, released[other:end])
     work[:_SECRET] = _NO_MARKS
     return count
 
 
 @by_types(inline=True)
-def _grids_of(scale, position, grid, work, side):
+def _grids_of(scale, position, grid, start, stop, work, side):
     """Return (scale / grid, 1 / grid, grid) of some rows, numbers or one a row."""
-    if not isinstance(scale, types.Array):
-        return lambda scale, position, grid, work, side: (scale, position, grid)
+    if not isinstance(scale, types.Array) or isinstance(position, types.Array):
+        return lambda scale, position, grid, start, stop, work, side: (
+            part(scale, start, stop), part(position, start, stop), grid
+        )  # fmt: skip
 
-    def of_rows(scale, position, grid, work, side):
-        low, high = side * PAIRS, side * PAIRS + scale.size
+    def of_rows(scale, position, grid, start, stop, work, side):
+        low, high = side * PAIRS, side * PAIRS + stop - start
         scales = work[_SCALES + low : _SCALES + high].view(np.float64)
         grids = work[_GRIDS + low : _GRIDS + high].view(np.float64)
         inverses = work[_INVERSES + low : _INVERSES + high].view(np.float64)
-        prepare_grid(scale, inverses, grids, scales)
+        prepare_grid(scale[start:stop], inverses, grids, scales)
         return scales, inverses, grids
 
     return of_rows
@@ -272,35 +300,35 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     high, low, work, undecided
         As for `release_gaussian_on_ones`.
     scale, position, grid
-        float64: the scale in units of the grid, 1 / grid and the grid; or one scale a row, in no unit, and None for both.
+        float64: scales in units of the grid, 1 / grid and the grid, numbers or one a row, and None for the grid where
+        the noise alone is released; or one scale a row, in no unit, and None for both.
     values
         float64 or float32; what is not finite stays undecided.
     largest
         The largest number that is released.
     released
-        Of the same type.
+        Of the same type; int32 for the noise.
 
     """
     count, rows, half = _NO_ROWS, released.size, high.size // 2
+    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
+    fractions = work[_FRACTIONS:_SCALES].view(np.float32)
     for start in range(0, half, PAIRS):
         stop = min(start + PAIRS, half)
-        other, end = half + start, min(half + stop, rows)
+        pairs, other, end = stop - start, half + start, min(half + stop, rows)
         ones, others = values[start:stop], values[other:end]
-        scales, inverses, grids = _grids_of(part(scale, start, stop), position, grid, work, 0)
-        other_scales, other_inverses, other_grids = _grids_of(part(scale, other, end), position, grid, work, 1)
-        fractions = work[_FRACTIONS:_SCALES].view(np.float32)
-        one_fractions, other_fractions = fractions[: stop - start], fractions[PAIRS : PAIRS + stop - start]
-        _find_fractions(ones, inverses, one_fractions)
-        _find_fractions(others, other_inverses, other_fractions)
+        scales, inverses, grids = _grids_of(scale, position, grid, start, stop, work, 0)
+        other_scales, other_inverses, other_grids = _grids_of(scale, position, grid, other, end, work, 1)
+        _find_fractions(ones, inverses, fractions[:pairs])
+        _find_fractions(others, other_inverses, fractions[PAIRS : PAIRS + pairs])
         count = _draw_block(
-            high, low, half, start, scales, other_scales, one_fractions, other_fractions, ones, others, inverses,
-            other_inverses, work, count, undecided,
+            high, low, half, start, pairs, end - other, scales, other_scales, fractions[:pairs],
+            fractions[PAIRS : PAIRS + pairs], ones, others, inverses, other_inverses, work, count, undecided,
         )  # fmt: skip
-        noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-        join_grid(ones, inverses, grids, noise, largest, released[start:stop])
-        join_grid(others, other_inverses, other_grids, other_noise, largest, released[other:end])
+        _join_grids(ones, inverses, grids, noise, largest, released[start:stop])
+        _join_grids(others, other_inverses, other_grids, other_noise, largest, released[other:end])
     work[:_SECRET] = _NO_MARKS
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79

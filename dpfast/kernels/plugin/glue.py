@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79

@@ -294,4 +294,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79

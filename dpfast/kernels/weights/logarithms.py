@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 25fc77e663af1c18
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79

@@ -36,7 +36,7 @@ class _Gaussian(Noise):
 
     def __init__(self, lattice: Lattice, keystream: Keystream, largest_scale: float) -> None:
         super().__init__(lattice, keystream, short=largest_scale <= _SHORT_WORDS_UP_TO)
-        self._narrow = isinstance(lattice, Ones | Powers) and largest_scale <= LARGEST_NARROW_SCALE
+        self._narrow = largest_scale <= LARGEST_NARROW_SCALE
 
     def words_for(self, rows: int) -> int:
         return rows + rows % 2
@@ -59,8 +59,8 @@ class _Gaussian(Noise):
         if isinstance(lattice, Ones):
             count = release_gaussian_on_ones(high, low, rows.scale, values, *lattice.limits, work, released, found)
         else:
-            assert isinstance(lattice, Powers)
-            of_grids = rows.scale, rows.position, rows.grid, values, lattice.largest
+            largest = lattice.largest if isinstance(lattice, Powers) else 0.0
+            of_grids = rows.scale, rows.position, rows.grid, values, largest
             count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
         return found[:count]
 
