@@ -224,7 +224,8 @@ COMPARISONS = (
     Comparison("Laplace, int64", "NumPy", 10**7, _noise("laplace", np.int64), 8.0),
     Comparison("Laplace, float64", "NumPy", 10**7, _noise("laplace", np.float64), 6.0),
     Comparison("Laplace, int64, a scale per row", "NumPy", 10**7, _noise("laplace", np.int64, rows=True), 6.0),
-    Comparison("Gaussian, int64", "NumPy's normal alone", 10**7, _noise("gaussian", np.int64), 5.0),
+    Comparison("Gaussian, int64", "NumPy's normal alone", 10**7, _noise("gaussian", np.int64), 9.0),
+    Comparison("Gaussian, float64", "NumPy's normal alone", 10**7, _noise("gaussian", np.float64), 9.0),
     Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads("laplace", np.int64), 1.7),
     Comparison(
         "Laplace, int64, scale 10^4, two threads", "one thread", 10**7, _two_threads("laplace", np.int64, 1e4), 1.7

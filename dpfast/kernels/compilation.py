@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

@@ -7,6 +7,7 @@ plugin's (plugin/encryption.py): instructions of the processor alone, no table.
 from __future__ import annotations
 
 import platform
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -32,6 +33,7 @@ def _features() -> dict[str, bool]:
     return {feature[1:]: feature.startswith("+") for feature in features.split(",")}
 
 
+@cache
 def can_fill() -> bool:
     """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks."""
     known = platform.machine() in ("x86_64", "AMD64")
@@ -97,4 +99,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

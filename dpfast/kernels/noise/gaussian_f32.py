@@ -21,9 +21,9 @@ E = (31 - k) ln 2 - ln M in one fused operation. With u = 2**-24 and first-order
 For a = 0 nothing is known of E. There k comes out as -127, and width = 2**(1 - k) as infinity: so is the bound.
 
 sqrt(E). With D = u + 0.7072 width the absolute part, |sqrt(E) - sqrt(E')| <= 1.65u sqrt(E') + D / sqrt(E') for the
-computed E', and the root rounds to u sqrt(E'). g is the integer approximation of 1 / sqrt(E') from halving the exponent,
-at most 3.5 percent too small: D / sqrt(E') <= 1.0364 D g. If E' = 0, g is 2**63 and the bound stays true: there
-sqrt(E) <= sqrt(D) (1 + u).
+computed E', and the root rounds to u sqrt(E'). g is the integer approximation of 1 / sqrt(E') from halving the
+exponent, at most 3.5 percent too small: D / sqrt(E') <= 1.0364 D g. If E' = 0, g is 2**63 and the bound stays true:
+there sqrt(E) <= sqrt(D) (1 + u).
 
 A and B. y is rounded from 31 bits, by u y, which turns the direction by at most pi/4 u. z = y**2 rounds once.
 A = C(z) rounds to u / 2 at last and below 0.4u before, its polynomial is off by 0.56u, z moves it by 0.28u: 1.75u.
@@ -37,9 +37,9 @@ fused operation rounds once, to u (scale sqrt(E) |t A - B| + 1/2). |t A - B| <= 
     scale * (sqrt(E) (sqrt(2) (1.65 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g) + u / 2 + u / 4
 
 with u / 4 for the fraction rounded to float32: below scale * (13.3u sqrt(E) + (1.0366 width + 1.466u) g) + 0.75u.
-What the code has, ``scale * (14u sqrt(E) + (1.04 width + 1.48u) g) + u``, exceeds it by more than its own rounding, and
-the subtraction from 1/2, can take back (5u of it, and u / 8). Scales below 2**-126 are rounded by up to 2**-150,
-absolutely: the last term has room for it.
+What the code has, ``scale * (14u sqrt(E) + (1.04 width + 1.48u) g) + 1.5u``, exceeds it by more than its own rounding,
+and that of the subtraction from 1/2, can take back (5u of it, and u / 4). Scales below 2**-126 are rounded by up to
+2**-150, absolutely: the last term has room for it.
 A value is decided only if |v - n| < 1/2 - bound (NaN fails); |v| < 2**22, where its fraction is exact, by the limit on
 the scale.
 """
@@ -99,7 +99,9 @@ _HALVING = np.uint32(0x5F3759DF)
 _MIDDLE = np.uint32(0x80000002)
 _UNIT, _ONE, _HALF = np.float32(2.0**-31), np.float32(1.0), np.float32(0.5)
 _SHIFTER, _SHIFTER_BITS = np.float32(1.5 * 2**23), np.uint32(0x4B400000)
-_ROUNDING, _WIDTH, _ABSOLUTE, _CONSTANT = (np.float32(x) for x in (14 * 2.0**-24, 1.04, 1.48 * 2.0**-24, 2.0**-24))
+_ROUNDING, _WIDTH, _ABSOLUTE, _CONSTANT = (
+    np.float32(x) for x in (14 * 2.0**-24, 1.04, 1.48 * 2.0**-24, 1.5 * 2.0**-24)
+)
 _NOTHING = np.float32(0.0)
 _DECIDED, _OPEN = np.uint8(0), np.uint8(1)
 
@@ -117,9 +119,7 @@ def find_roots(words, roots, spreads):
         root = square_root(e)
         inverse_root = f32_from_bits(subtract(_HALVING, shift_right(bits_of_f32(e), _SHIFT_ONE)))
         roots[i] = root
-        spreads[i] = fused_multiply_add(
-            root, _ROUNDING, fused_multiply_add(width, _WIDTH, _ABSOLUTE) * inverse_root
-        )
+        spreads[i] = fused_multiply_add(root, _ROUNDING, fused_multiply_add(width, _WIDTH, _ABSOLUTE) * inverse_root)
 
 
 @inlined
@@ -184,4 +184,4 @@ def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fr
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

@@ -1,9 +1,9 @@
-"""Gaussian noise on a column, block by block: in float32, what that leaves open in float64 from the same bits, released.
+"""Gaussian noise on a column, block by block: float32 first, what that leaves open in float64 from the same bits.
 
 Row j and row half + j of a chunk of n rows share a radius and an angle, half = ceil(n / 2); its words are the radii and
-then the angles. A block has so many pairs that all that happens to it stays in the nearest cache. What both precisions
-leave open is listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py
-have the bounds.
+then the angles. A block is small enough for its noise to stay in the second cache, and long enough for the processor
+to fetch values ahead. What both precisions leave open is listed for the caller. Which of them decides a value changes
+no bit of it: gaussian_f32.py and gaussian.py have the bounds.
 """
 
 from __future__ import annotations
@@ -123,16 +123,22 @@ def _settle_open(
     high, low, half, start, others, scale, other_scale, values, other_values, position, other_position, work,
     open_pairs, count, undecided,
 ):  # fmt: skip
-    """Settle the listed pairs of the block that begins at ``start`` in float64; return how many rows are undecided then.
+    """Settle the listed pairs of the block that begins at ``start`` in float64; return how many rows are undecided.
 
     Scales, values and positions are those of the block's rows, first and second ones, of which there are ``others``.
     The rows that stay open are put into ``undecided`` from ``count`` on.
     """
     noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-    radii, angles = work[_WORDS : _WORDS + _GROUP // 2].view(np.uint32), work[_WORDS + _GROUP // 2 : _LOW_WORDS].view(np.uint32)
+    radii, angles = (
+        work[_WORDS : _WORDS + _GROUP // 2].view(np.uint32),
+        work[_WORDS + _GROUP // 2 : _LOW_WORDS].view(np.uint32),
+    )
     lows = work[_LOW_WORDS:_FOUND].view(np.uint16)
     found = work[_FOUND:_SECRET].view(np.int32)
-    scales, fractions = work[_OPEN_SCALES:_OPEN_FRACTIONS].view(np.float64), work[_OPEN_FRACTIONS:WORK_WORDS].view(np.float64)
+    scales, fractions = (
+        work[_OPEN_SCALES:_OPEN_FRACTIONS].view(np.float64),
+        work[_OPEN_FRACTIONS:WORK_WORDS].view(np.float64),
+    )
     for first in range(0, open_pairs, _GROUP):
         some = min(_GROUP, open_pairs - first)
         padded = (some + 7) // 8 * 8
@@ -331,4 +337,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

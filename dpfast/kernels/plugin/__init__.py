@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

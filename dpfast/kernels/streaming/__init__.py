@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

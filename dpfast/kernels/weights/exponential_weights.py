@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d74ca304118dde79
+# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9

@@ -54,7 +54,9 @@ class _Gaussian(Noise):
         if not self._narrow:
             return self._draw_wide(high, low, values, lattice.rows(start, stop, scratch), scratch, released)
         # One scale is prepared once for all, a block's scales by the kernel that draws for it.
-        rows = lattice.rows(start, stop, scratch) if isinstance(lattice.scale, float) else Rows(lattice.scale[start:stop])
+        rows = (
+            lattice.rows(start, stop, scratch) if isinstance(lattice.scale, float) else Rows(lattice.scale[start:stop])
+        )
         work, found = scratch.work(WORK_WORDS), scratch("undecided", np.int64)
         if isinstance(lattice, Ones):
             count = release_gaussian_on_ones(high, low, rows.scale, values, *lattice.limits, work, released, found)
@@ -188,7 +190,7 @@ def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], key
 
 
 def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float) -> Noise:
-    """Return how a keystream's words become Gaussian noise on a lattice, with scales of at most so many of its units."""
+    """Return how a keystream's words become Gaussian noise on a lattice, with scales of at most so many units."""
     return _Gaussian(lattice, keystream, largest_scale)
 
 
@@ -196,4 +198,5 @@ def gaussian_kernel(scale: float) -> str:
     """Return in words how integers get Gaussian noise of this scale."""
     words = "32-bit" if scale <= _SHORT_WORDS_UP_TO else "48-bit"
     grid = "rounded to integers" if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1) else "rounded to multiples"
-    return f"Gaussian {grid}, from {words} words (draw_gaussian)"
+    drawn_by = "release_gaussian_on_ones" if scale <= LARGEST_NARROW_SCALE else "draw_gaussian"
+    return f"Gaussian {grid}, from {words} words ({drawn_by})"
