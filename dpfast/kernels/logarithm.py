@@ -114,4 +114,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8

@@ -148,4 +148,4 @@ def fit_siblings(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8

@@ -218,6 +218,14 @@ def _draw_block(
 
 
 @inlined
+def _forget(work, pairs):
+    """Wipe what blocks of at most so many pairs have left of the noise."""
+    for part_of_pairs in (0, _HALF, _ROOTS, _SPREADS):
+        work[part_of_pairs : part_of_pairs + (pairs + 1) // 2] = _NO_MARKS
+    work[_WORDS:_SECRET] = _NO_MARKS
+
+
+@inlined
 def _copy(noise, released):
     for i in range(released.size):
         released[i] = noise[i]
@@ -274,7 +282,7 @@ def release_gaussian_on_ones(high, low, scale, values, smallest, largest, work, 
         )  # fmt: skip
         _join_ones(part(values, start, stop), noise, smallest, largest, released[start:stop])
         _join_ones(part(values, other, end), other_noise, smallest, largest, released[other:end])
-    work[:_SECRET] = _NO_MARKS
+    _forget(work, min(half, PAIRS))
     return count
 
 
@@ -333,8 +341,8 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
         )  # fmt: skip
         _join_grids(ones, inverses, grids, noise, largest, released[start:stop])
         _join_grids(others, other_inverses, other_grids, other_noise, largest, released[other:end])
-    work[:_SECRET] = _NO_MARKS
+    _forget(work, min(half, PAIRS))
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8

@@ -412,4 +412,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8

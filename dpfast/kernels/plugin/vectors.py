@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b347a3026e8baac9
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
