@@ -22,15 +22,17 @@ from dpfast.kernels.parameters import at, part
 
 __all__ = ["WORK_WORDS", "release_gaussian_on_grids", "release_gaussian_on_ones"]
 
-PAIRS = 4096
+PAIRS = 16384
 _HALF, _EIGHTH = PAIRS // 2, PAIRS // 8
+_PIECE = 1024
+"""Roots are found and used so many at a time."""
 _GROUP = 64
 """Open pairs are settled so many at a time, in whole vectors."""
 
 #: What stands where in the work memory, in words of 64 bits. First what tells of the noise and is forgotten at the end.
 _ROOTS = 2 * _HALF
-_SPREADS = _ROOTS + _HALF
-_WORDS = _SPREADS + _HALF
+_SPREADS = _ROOTS + _PIECE // 2
+_WORDS = _SPREADS + _PIECE // 2
 _LOW_WORDS = _WORDS + _GROUP
 _FOUND = _LOW_WORDS + _GROUP // 2
 _SECRET = _FOUND + _GROUP
@@ -200,14 +202,18 @@ def _draw_block(
 ):  # fmt: skip
     """Draw the block of so many pairs that begins at ``start``; see `_settle_open` for the rest."""
     noise, other_noise = work[:_HALF].view(np.int32)[:pairs], work[_HALF:_ROOTS].view(np.int32)[:pairs]
-    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:pairs], work[_SPREADS:_WORDS].view(np.float32)[:pairs]
+    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32), work[_SPREADS:_WORDS].view(np.float32)
     marks, places = work[_MARKS:_PLACES].view(np.uint8), work[_PLACES:_NARROW].view(np.int64)
     narrow, other_narrow = _narrow_scales(scale, other_scale, work)
-    find_roots(high[start : start + pairs], roots, spreads)
-    draw_values(
-        high[half + start : half + start + pairs], roots, spreads, narrow, other_narrow, fractions, other_fractions,
-        noise, other_noise, marks[:pairs],
-    )  # fmt: skip
+    for first in range(0, pairs, _PIECE):
+        last = min(first + _PIECE, pairs)
+        size = last - first
+        find_roots(high[start + first : start + last], roots[:size], spreads[:size])
+        draw_values(
+            high[half + start + first : half + start + last], roots[:size], spreads[:size], part(narrow, first, last),
+            part(other_narrow, first, last), part(fractions, first, last), part(other_fractions, first, last),
+            noise[first:last], other_noise[first:last], marks[first:last],
+        )  # fmt: skip
     open_pairs = _list_open(marks, pairs, places)
     if open_pairs == 0:
         return count
@@ -220,9 +226,9 @@ def _draw_block(
 @inlined
 def _forget(work, pairs):
     """Wipe what blocks of at most so many pairs have left of the noise."""
-    for part_of_pairs in (0, _HALF, _ROOTS, _SPREADS):
-        work[part_of_pairs : part_of_pairs + (pairs + 1) // 2] = _NO_MARKS
-    work[_WORDS:_SECRET] = _NO_MARKS
+    work[: (pairs + 1) // 2] = _NO_MARKS
+    work[_HALF : _HALF + (pairs + 1) // 2] = _NO_MARKS
+    work[_ROOTS:_SECRET] = _NO_MARKS
 
 
 @inlined

@@ -16,10 +16,11 @@ from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE as LARGEST_NARROW_SCALE
 from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
+from dpfast.kernels.noise.preparation import FINENESS
 from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import FINENESS, LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, Rows, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on", "gaussian_words"]
