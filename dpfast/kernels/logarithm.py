@@ -23,6 +23,9 @@ Altogether |E - exact| <= 5u E, plus the polynomial's error (below 0.1u E in bot
 in ball arithmetic), plus what the conversion of r costs: nothing in float64, where r < 2**48 is exact; in
 float32 two roundings of a, so 2u(1 + 2u) in E, absolutely.
 
+As |ln M| <= ln(2)/2, ln M is also off by at most 3.2u ln(2)/2 <= 1.11u, the polynomial's own error included. In float32
+that is the better of both for most E: |E - exact| <= 1.1u E + 1.11u, plus the conversion's 2u(1 + 2u).
+
 Width: half a cell is 1/2 of a, so |ln u - ln(a 2**-m)| <= -ln(1 - 1/(2a)) <= 1/(2(a - 1/2)) <= 3/(4a) for
 r >= 1, and 1/a <= sqrt(2) 2**-k, hence at most 1.0607 * 2**-k. For r = 0 the cell is unbounded in ln u:
 ``r`` must be tested apart, the value returned for it means nothing.
@@ -114,4 +117,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

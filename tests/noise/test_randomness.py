@@ -18,6 +18,7 @@ import dpfast as dpf
 import dpfast.randomness
 from dpfast.columns import BLOCK_ROWS
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.kernels import keystream
 from dpfast.ledger import Ledger
 from dpfast.randomness import Keystream, Purpose, SystemRandom, Tail, Words, process_mark
 from dpfast.testing import SeededRandom
@@ -63,6 +64,33 @@ def test_nist_vector_through_words():
     buffer = np.empty(64, np.uint8)
     words.fill(0, buffer)
     assert buffer.tobytes() == NIST_STREAM
+
+
+@pytest.mark.skipif(not keystream.can_fill(), reason="kernels are not compiled for vectors of AES blocks")
+@pytest.mark.parametrize("chunk", [0, 1, 77, 2**24 + 3, 2**31 - 1])
+@pytest.mark.parametrize("size", [512, 513, 528, 1023, 1024, 1040, 6 * 7233, 4 * BLOCK_ROWS])
+def test_compiled_words_are_those_of_openssl(chunk, size, seed):
+    """Whole batches, whole blocks behind them, and parts of a block; nothing beyond the end is written."""
+    key = np.random.default_rng(seed).bytes(32)
+    schedule, filled = np.empty(keystream.SCHEDULE_WORDS, np.uint64), np.full(size + 64, 0x55, np.uint8)
+    keystream.prepare_key(np.frombuffer(key, np.uint8), schedule)
+    keystream.fill_words(schedule, np.int64(chunk << 32), filled[:size])
+    cipher = Cipher(algorithms.AES(key), modes.CTR((chunk << 32).to_bytes(16, "big"))).encryptor()
+    assert filled[:size].tobytes() == cipher.update(bytes(size))
+    assert (filled[size:] == 0x55).all()
+
+
+def test_few_words_many_words_and_no_compiled_words_are_the_same(monkeypatch, seed):
+    """Which cipher makes them depends on how many there are and on the processor; the words do not."""
+    words = Keystream(np.random.default_rng(seed).bytes(32)).words(Purpose.NOISE)
+    many, few, without = (np.empty(size, np.uint8) for size in (6 * BLOCK_ROWS, 4096, 6 * BLOCK_ROWS))
+    for chunk in (5, 0, 5):
+        words.fill(chunk, many)
+        words.fill(chunk, few)
+        assert np.array_equal(many[: few.size], few)
+    monkeypatch.setattr(keystream, "can_fill", lambda: False)
+    words.fill(5, without)
+    assert np.array_equal(many, without)
 
 
 @pytest.mark.parametrize("purpose", list(Purpose))

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -11,19 +11,21 @@ decides for ``n`` only if the whole interval around v rounds to one integer. A c
 with more bits of the same U. float32 and 31 bits come first where they decide most (narrow_laplace.py).
 The true argument is above -1/2 (E > 0, c > 0, |fraction| <= 1/2), so v may be raised to 0 before the test.
 
-The bound, with u the unit roundoff, E off by 5.1u E + (float32 only) 2u (logarithm.py), in units of one:
+The bound, with u the unit roundoff and E's error from logarithm.py, in units of one:
 
     scale * (1.0607 * width            the bits not read
-             + 5.1u E + u E            E; the product scale * E rounds with the sum
-             + u E (float32 only)      scale rounded to float32
-             + 2u (1 + 2u) (float32)   the conversion of the word
-             + 5u (float64 only))      the offset's c, where it is computed a row at a time (offsets.py)
+             + 5.1u E                  E, in float64
+             + 1.1u E + 1.11u          E, in float32
+             + 2u (1 + 2u)             the conversion of the word, in float32
+             + u E                     the product scale * E rounds with the sum
+             + u E                     scale rounded to float32, in float32
+             + 5u)                     the offset's c, where it is computed a row at a time, in float64 (offsets.py)
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
 (offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
 
-which the code's ``scale * (1.0625 width + 7.25u E + 2.125u) + 2u`` in float32, with 8u for both in float64, exceeds by
+The code's ``scale * (1.0625 width + 3.25u E + 3.25u) + 2u`` in float32, with 8u for both in float64, exceeds that by
 more than the relative error of at most 8u that its own evaluation can have, in whichever order.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
 by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
@@ -69,6 +71,7 @@ __all__ = [
     "laplace_f32",
     "laplace_f64",
     "leading_bits",
+    "with_more_bits",
 ]
 
 UNDECIDED = np.int32(-(2**31))
@@ -97,7 +100,7 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.0625, 7.25 * 2.0**-24, 2.125 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (1.0625, 3.25 * 2.0**-24, 3.25 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
@@ -166,23 +169,19 @@ def bits_read(low):
     return lambda low: bits
 
 
+@inlined
+def leading_bits(high, i):
+    """Return the sign of a word, and its first 31 bits of U."""
+    word = u64_from_u32(high[i])
+    return shift_right(word, _TOP_64), bit_and(word, _REST_64)
+
+
 @by_types(inline=True)
-def leading_bits(high, low, i):
-    """Return the sign of a word, and its m bits of U."""
+def with_more_bits(r, low, i):
+    """Return the first m bits of U of a word, whose first 31 are r."""
     if isinstance(low, types.NoneType):
-
-        def short(high, low, i):
-            word = u64_from_u32(high[i])
-            return shift_right(word, _TOP_64), bit_and(word, _REST_64)
-
-        return short
-
-    def long(high, low, i):
-        word = u64_from_u32(high[i])
-        r = bit_or(shift_left(bit_and(word, _REST_64), _LOW_BITS), np.uint64(low[i]))
-        return shift_right(word, _TOP_64), r
-
-    return long
+        return lambda r, low, i: r
+    return lambda r, low, i: bit_or(shift_left(r, _LOW_BITS), np.uint64(low[i]))
 
 
 @kernel
@@ -196,7 +195,8 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     """
     undecided, m_plus_one = _ZERO_32, bits_read(low) + 1.0
     for i in range(noise.size):
-        sign, r = leading_bits(high, low, i)
+        sign, first = leading_bits(high, i)
+        r = with_more_bits(first, low, i)
         fraction = fraction_of(at(values, i), at(position, i))
         n, decided = laplace_f64(r, m_plus_one, sign, at(scale, i), at(offset, i), fraction)
         noise[i] = choose(decided, n, UNDECIDED)
@@ -204,4 +204,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -21,6 +21,7 @@ from dpfast.kernels.noise.laplace import (
     laplace_f32,
     laplace_f64,
     leading_bits,
+    with_more_bits,
 )
 from dpfast.kernels.noise.offsets import discrete_offset
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_narrow
@@ -60,7 +61,7 @@ NOISE_WORDS = _HALF
 
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
 _NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
-_NO_ROWS = np.int64(0)
+_NO_ROWS, _NO_NOISE = np.int64(0), np.int32(0)
 _NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
@@ -108,7 +109,7 @@ def _number(parameter, row):
 
 
 @kernel
-def _gather(high, low, scale, values, position, grid, first, start, stop, block, opened, some):
+def _gather(high, scale, values, position, grid, first, start, stop, block, opened, some):
     """Put the marked rows of a block behind ``some`` that are open already; return how many are then.
 
     The block has the rows from ``start`` up to ``stop``; of ``scale``, ``position`` and ``grid`` the entry ``first`` is
@@ -125,10 +126,8 @@ def _gather(high, low, scale, values, position, grid, first, start, stop, block,
         while left != _NO_MARKS:
             i = 8 * group + np.int64(shift_right(trailing_zeros(left), _MARK_BITS))
             left = bit_and(left, subtract(left, _ONE_MARK))
-            sign, r = leading_bits(high, low, start + i)
             rows[some] = start + i
-            signs[some] = sign
-            rest[some] = r
+            signs[some], rest[some] = leading_bits(high, start + i)
             scales[some] = at(scale, first + i)
             fractions[some] = fraction_of(at(values, start + i), at(position, first + i))
             positions[some] = _number(position, first + i)
@@ -156,10 +155,14 @@ def _find_offsets(offset, scales, size, offsets):
 
 
 @kernel
-def _settle(some, m_plus_one, offset, opened, settled):
+def _settle(some, low, offset, opened, settled):
     """Draw in float64 for the words that are open; wipe them."""
-    _, signs, rest, scales, fractions, _, _ = opened
+    rows, signs, rest, scales, fractions, _, _ = opened
     offsets, found, decided = settled
+    # Many at a time: the rest of a word is seldom in the nearest cache, and one need not wait for another.
+    for k in range(some):
+        rest[k] = with_more_bits(rest[k], low, rows[k])
+    m_plus_one = bits_read(low) + 1.0
     size = (some + _PADDING - 1) // _PADDING * _PADDING
     for k in range(some, size):
         signs[k] = _NO_MARKS
@@ -278,7 +281,7 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
         int64, as long as the rows; listed in no order.
 
     """
-    count, some, m_plus_one = _NO_ROWS, _NO_ROWS, bits_read(low) + 1.0
+    count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
@@ -286,12 +289,13 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
         if wide:
             count = _draw_wide(high, low, scale, work, start, stop, count, undecided)
         elif _draw_f32(high[start:stop], scales, offsets, None, block[0][: stop - start], block[1]) != _CLOSED:
-            some = _gather(high, low, scale, None, None, None, start, start, stop, block, opened, some)
+            some = _gather(high, scale, None, None, None, start, start, stop, block, opened, some)
         _store_ones(values, block[0], start, stop, smallest, largest, released)
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
-            _settle(some, m_plus_one, offset, opened, settled)
+            _settle(some, low, offset, opened, settled)
             for k in range(some):
                 _store_one(values, opened[0][k], settled[1][k], smallest, largest, released)
+                settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
     return count
@@ -390,7 +394,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         Of the same type, or int32 for the noise.
 
     """
-    count, some, m_plus_one = _NO_ROWS, _NO_ROWS, bits_read(low) + 1.0
+    count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
     fractions = work[_FIRST:_SECOND].view(np.float32)
     for start in range(0, released.size, BLOCK):
@@ -400,16 +404,17 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         _find_fractions(values[start:stop], part(inverses, first, first + size), fractions)
         narrow = _narrowed(part(scales, first, first + size), work)
         if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, block[0][:size], block[1]) != _CLOSED:
-            some = _gather(high, low, scales, values, inverses, grids, first, start, stop, block, opened, some)
+            some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
         _store_grids(values, inverses, grids, first, block[0], start, stop, largest, released)
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
-            _settle(some, m_plus_one, _NOTHING, opened, settled)
+            _settle(some, low, _NOTHING, opened, settled)
             for k in range(some):
                 row, inverse, own_grid = opened[0][k], opened[5][k], opened[6][k]
                 _store_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
+                settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e

@@ -137,4 +137,4 @@ def add_to_segments(logarithms, edges, terms):
         add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 5bd21fb7f75e49b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3d6bcb3dfe54c67e
