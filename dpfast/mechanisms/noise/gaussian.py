@@ -65,7 +65,8 @@ class _Gaussian(Noise):
             largest = lattice.largest if isinstance(lattice, Powers) else 0.0
             of_grids = rows.scale, rows.position, rows.grid, values, largest
             count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
-        return found[:count]
+        # A block lists pairs: its first and second rows in turn.
+        return np.sort(found[:count])
 
     def _draw_wide(
         self,
@@ -148,7 +149,8 @@ def gaussian(values: Values, scale: Scale, *, random: Random = None, threads: Th
 
     Notes
     -----
-    Box and Muller's transformation of certified uniform bits, two values from two words.
+    Box and Muller's transformation of certified uniform bits, two values from two words: in float32 where that decides,
+    else in float64 from the same bits, and at last in ball arithmetic from more.
 
     References
     ----------
