@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -99,4 +99,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -208,7 +208,7 @@ class _Places(Lattice):
     def exact(self, value: Any, row: int) -> tuple[Fraction, Fraction, bool]:
         """See `Lattice.exact`."""
         position = Fraction(float(value))
-        return Fraction(self._scale), position - round(position), False
+        return Fraction(self.scale), position - round(position), False
 
     def place(self, value: Any, row: int, noise: int) -> int:
         """See `Lattice.place`."""

@@ -23,12 +23,12 @@ def draw_narrow(words, scale, per_row=False):
         offset = discrete_offset(scale)
     undecided, none = np.empty(words.size, np.int64), np.int64(0)
     rest = None, none, none, np.empty(WORK_WORDS, np.uint64), noise, undecided
-    count = release_laplace_on_ones(words, None, _read_only(scale), offset, *rest)
+    count = release_laplace_on_ones(words, None, read_only(scale), offset, *rest)
     noise[undecided[:count]] = UNDECIDED
     return noise
 
 
-def _read_only(array):
+def read_only(array):
     """Return a view as a column gives it; numbers and None as they are."""
     if not isinstance(array, np.ndarray):
         return array
@@ -41,14 +41,14 @@ def draw_wide(words, scale, offset, fraction=None):
     """Return Laplace noise of 48-bit words (uint64: the sign, then 47 bits of U) by the wide kernel."""
     noise = np.empty(words.size, np.int32)
     high, low = (words >> np.uint64(16)).astype(np.uint32), words.astype(np.uint16)
-    draw_laplace_f64(high, low, scale, offset, _read_only(fraction), None if fraction is None else 1.0, noise)
+    draw_laplace_f64(high, low, scale, offset, read_only(fraction), None if fraction is None else 1.0, noise)
     return noise
 
 
 def offsets_per_row(scales):
     """Return the offsets that a column of scales is given (float64)."""
     same, offsets = np.empty(scales.size), np.empty(scales.size)
-    prepare_discrete(_read_only(scales), same, offsets)
+    prepare_discrete(read_only(scales), same, offsets)
     assert np.array_equal(same, scales)
     return offsets
 
@@ -60,6 +60,6 @@ def draw_normal(radius, angle, bits, scale, fraction=None):
     for words in (radius, angle):
         high = (words >> np.uint64(bits - 32)).astype(np.uint32)
         parts += [high, words.astype(np.uint16) if bits == 48 else None]
-    placed, fraction = None if fraction is None else 1.0, _read_only(fraction)
+    placed, fraction = None if fraction is None else 1.0, read_only(fraction)
     draw_gaussian(*parts, scale, scale, fraction, fraction, placed, placed, noise[0], noise[1])
     return noise

@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -107,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

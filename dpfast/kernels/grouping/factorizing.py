@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -96,4 +96,4 @@ def fold_cells(below, table, counts):
             counts[below[cell]] += table[cell]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

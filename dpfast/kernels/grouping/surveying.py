@@ -107,4 +107,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

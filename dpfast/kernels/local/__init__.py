@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

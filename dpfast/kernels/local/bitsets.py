@@ -155,4 +155,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

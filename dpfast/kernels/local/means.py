@@ -47,4 +47,4 @@ def one_bit_reports(words, values, low, high, lie, released):
         released[i] = np.uint8(1 if words[i] < threshold else 0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

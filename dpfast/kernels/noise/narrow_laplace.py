@@ -419,4 +419,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

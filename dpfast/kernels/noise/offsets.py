@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

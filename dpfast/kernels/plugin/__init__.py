@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

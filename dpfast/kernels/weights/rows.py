@@ -149,4 +149,4 @@ def multiply_rows(weights, query, eta, totals, insides):
         _update(weights[row], its_query, its_eta, total, inside)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): b090b89f2cffc688
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8

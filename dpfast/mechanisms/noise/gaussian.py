@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +14,13 @@ from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE as LARGEST_NARROW_SCALE
+from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
+from dpfast.kernels.noise.preparation import FINENESS
 from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
-from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, lattice_for
+from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, Rows, lattice_for
 from dpfast.randomness import Keystream, Random, RandomSource, random_source
 
 __all__ = ["gaussian", "gaussian_kernel", "gaussian_noise", "gaussian_on", "gaussian_words"]
@@ -31,6 +35,10 @@ class _Gaussian(Noise):
     A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii and then the angles.
     """
 
+    def __init__(self, lattice: Lattice, keystream: Keystream, largest_scale: float) -> None:
+        super().__init__(lattice, keystream, short=largest_scale <= _SHORT_WORDS_UP_TO)
+        self._narrow = largest_scale <= LARGEST_NARROW_SCALE
+
     def words_for(self, rows: int) -> int:
         return rows + rows % 2
 
@@ -42,10 +50,36 @@ class _Gaussian(Noise):
         scratch: Buffers,
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
-        size = values.size
-        rows, noise = self.lattice.rows(start, start + size, scratch), scratch("noise", np.int32)[:size]
+        lattice, stop = self.lattice, start + values.size
+        high, low = self.parts(words, values.size)
+        if not self._narrow:
+            return self._draw_wide(high, low, values, lattice.rows(start, stop, scratch), scratch, released)
+        # One scale is prepared once for all, a block's scales by the kernel that draws for it.
+        rows = (
+            lattice.rows(start, stop, scratch) if isinstance(lattice.scale, float) else Rows(lattice.scale[start:stop])
+        )
+        work, found = scratch.work(WORK_WORDS), scratch("undecided", np.int64)
+        if isinstance(lattice, Ones):
+            count = release_gaussian_on_ones(high, low, rows.scale, values, *lattice.limits, work, released, found)
+        else:
+            largest = lattice.largest if isinstance(lattice, Powers) else 0.0
+            of_grids = rows.scale, rows.position, rows.grid, values, largest
+            count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
+        # A block lists pairs: its first and second rows in turn.
+        return np.sort(found[:count])
+
+    def _draw_wide(
+        self,
+        high: NDArray[np.uint32],
+        low: NDArray[np.uint16] | None,
+        values: NDArray[Any],
+        rows: Rows,
+        scratch: Buffers,
+        released: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Draw in float64 alone."""
+        size, noise = values.size, scratch("noise", np.int32)[: values.size]
         half = (size + 1) // 2
-        high, low = self.parts(words, size)
         placed = None if rows.position is None else values
         undecided = 0
         # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
@@ -115,7 +149,8 @@ def gaussian(values: Values, scale: Scale, *, random: Random = None, threads: Th
 
     Notes
     -----
-    Box and Muller's transformation of certified uniform bits, two values from two words.
+    Box and Muller's transformation of certified uniform bits, two values from two words: in float32 where that decides,
+    else in float64 from the same bits, and at last in ball arithmetic from more.
 
     References
     ----------
@@ -152,17 +187,19 @@ def gaussian_noise(
 def gaussian_words(dtype: np.dtype[Any], scale: float | NDArray[np.float64], keystream: Keystream) -> Noise:
     """Return how a keystream's words become Gaussian noise of this scale for a column of this type."""
     lattice = lattice_for(dtype, scale, discrete=False)
-    return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else None)
+    if isinstance(lattice, Powers):
+        return gaussian_on(lattice, keystream, 2.0 ** (FINENESS + 1))
+    return gaussian_on(lattice, keystream, lattice.largest_scale if isinstance(lattice, Ones) else math.inf)
 
 
-def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float | None) -> Noise:
-    """Return how a keystream's words become Gaussian noise on a lattice, whose largest scale may be said."""
-    short = largest_scale is not None and largest_scale <= _SHORT_WORDS_UP_TO
-    return _Gaussian(lattice, keystream, short=short)
+def gaussian_on(lattice: Lattice, keystream: Keystream, largest_scale: float) -> Noise:
+    """Return how a keystream's words become Gaussian noise on a lattice, with scales of at most so many units."""
+    return _Gaussian(lattice, keystream, largest_scale)
 
 
 def gaussian_kernel(scale: float) -> str:
     """Return in words how integers get Gaussian noise of this scale."""
     words = "32-bit" if scale <= _SHORT_WORDS_UP_TO else "48-bit"
     grid = "rounded to integers" if scale < 2.0 ** (LARGEST_ONES_EXPONENT + 1) else "rounded to multiples"
-    return f"Gaussian {grid}, from {words} words (draw_gaussian)"
+    drawn_by = "release_gaussian_on_ones" if scale <= LARGEST_NARROW_SCALE else "draw_gaussian"
+    return f"Gaussian {grid}, from {words} words ({drawn_by})"

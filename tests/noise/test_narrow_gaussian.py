@@ -1,0 +1,284 @@
+"""The Gaussian kernels in float32: their written bounds against Arb, and their noise against float64's, bit by bit."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq, fmpz
+
+from dpfast.kernels.intrinsics import f32_from_bits, fused_multiply_add, shift_right, subtract
+from dpfast.kernels.noise import gaussian_f32
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_values, find_roots
+from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.kernels.noise.narrow_gaussian import PAIRS, WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
+
+from .drawing import draw_normal, read_only
+from .test_error_bounds import PRECISION, adversarial_words, difference, largest_on, rational, series
+
+U = 2.0**-24
+
+compiled = numba.njit(error_model="numpy", fastmath=False)
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    with ctx.workprec(PRECISION):
+        yield
+
+
+def test_logarithm_polynomial_rigorously():
+    """ln M = f + f**2 Q(f): Q's own error moves ln M by less than 0.6u of itself, by balls over f."""
+    terms = [fmpq((-1) ** (n + 1), n + 2) for n in range(120)]
+    rest = difference(gaussian_f32.LOGARITHM, terms)
+    low, high = (arb("0.5").sqrt() - 1) * (1 + arb(2) ** -20), (arb(2).sqrt() - 1) * (1 + arb(2) ** -20)
+    # |ln(1 + f)| >= |f| (1 - f / 2) on both sides of 0.
+    worst = largest_on(rest, low, high, lambda f: f / (1 - f / 2), 8000) / U
+    print(f"logarithm's polynomial: {worst:.3f}u of ln M, of 0.6u")
+    assert worst <= 0.6
+
+
+def test_sine_and_cosine_polynomials_rigorously():
+    """S moves sin by at most 0.09u, and C cos by at most 0.56u, by balls over z = y**2 in [0, 1]."""
+    quarter = arb.pi() / 4
+    sine = [quarter * term for term in map(arb, series(fmpq(1), lambda n: fmpq(-1, 2 * n * (2 * n + 1)), 14))]
+    cosine = [arb(term) for term in series(fmpq(1), lambda n: fmpq(-1, (2 * n - 1) * 2 * n), 14)]
+    worst = []
+    for coefficients, terms, weight in (
+        (gaussian_f32.SINE, sine, lambda z: z.upper().sqrt()),
+        (gaussian_f32.COSINE, cosine, lambda _: arb(1)),
+    ):
+        exact = [term * quarter ** (2 * n) for n, term in enumerate(terms)]
+        given = [arb(fmpq(*float(c).as_integer_ratio())) for c in coefficients] + [arb(0)] * len(exact)
+        rest = [a - b for a, b in zip(given, exact, strict=False)]
+        worst.append(largest_on(rest, arb(0), arb(1), weight, 6000) / U)
+    print(f"sine {worst[0]:.3f}u of 0.09u, cosine {worst[1]:.3f}u of 0.56u")
+    assert worst[0] <= 0.09
+    assert worst[1] <= 0.56
+
+
+def test_coefficients_are_rounded():
+    """What the rigorous tests look at is what the kernels have."""
+    for name in ("LOGARITHM", "SINE", "COSINE"):
+        coefficients = getattr(gaussian_f32, name)
+        assert coefficients == tuple(float(np.float32(c)) for c in coefficients), name
+
+
+def roots_of(words):
+    roots, spreads = np.empty((2, words.size), np.float32)
+    find_roots(words, roots, spreads)
+    return roots, spreads
+
+
+@compiled
+def inverse_roots(bits, out):
+    for i in range(bits.size):
+        out[i] = f32_from_bits(subtract(gaussian_f32._HALVING, shift_right(bits[i], np.uint32(1))))
+
+
+def test_inverse_root_is_at_most_3_5_percent_too_small():
+    """The integer approximation of 1 / sqrt(E) is periodic in two octaves: every float32 of one, others coarsely."""
+    bits = np.arange(np.float32(1).view(np.uint32), np.float32(4).view(np.uint32), dtype=np.uint32)
+    values = np.geomspace(2.0**-40, 40, 1_000_001).astype(np.float32)
+    bits = np.concatenate([bits, values.view(np.uint32)])
+    out = np.empty(bits.size, np.float32)
+    inverse_roots(bits, out)
+    ratio = out * np.sqrt(bits.view(np.float32).astype(np.float64))
+    print(f"1/sqrt by halving: from {ratio.min():.5f} to {ratio.max():.5f}; at least 0.965")
+    assert ratio.min() >= 0.9651
+
+
+def radius_words(seed, count):
+    """Return 32-bit words whose first 31 bits are random, at the edges or adversarial; 0 and its neighbours too."""
+    words = adversarial_words(31, seed, count)
+    last = np.random.default_rng(seed + 3).integers(0, 2, words.size)
+    return np.concatenate([words * 2 + last, [0, 1, 2, 3]]).astype(np.uint32)
+
+
+def test_roots(seed):
+    """Soundness rules 2 and 4: sqrt(E) is off by at most 2.65u sqrt(E) + D / sqrt(E), at both ends of a cell."""
+    words = radius_words(seed, 12_000)
+    roots, spreads = roots_of(words)
+    claimed = spreads.astype(np.float64) - (14 - 2.65 * np.sqrt(2)) * U * roots
+    worst = 0.0
+    for word, root, spread in zip(words.tolist(), roots.tolist(), claimed.tolist(), strict=True):
+        if word < 2:
+            assert np.isinf(spread)
+            continue
+        for r in (word >> 1, (word >> 1) + 1):
+            exact = (-(arb(fmpz(r)) / arb(2) ** 31).log()).sqrt() if r < 2**31 else arb(0)
+            worst = max(worst, float(abs(rational(root) - exact) * arb(2).sqrt() / rational(spread)))
+    print(f"worst error of roots {worst:.4f} of what the bound has for them")
+    assert worst <= 1
+
+
+@compiled
+def directions_of(words, cosines, sines):
+    for i in range(words.size):
+        cosines[i], sines[i] = gaussian_f32.directions(words[i])
+
+
+def angle_words(seed, count):
+    """Return 32-bit angles: random, and around the multiples of an eighth turn."""
+    generator = np.random.default_rng(seed)
+    eighths = (np.arange(9, dtype=np.int64) << 29)[:, None] + np.arange(-60, 60)
+    near = (np.arange(4, dtype=np.int64) << 30)[:, None] + (1 << np.arange(30, dtype=np.int64))
+    words = np.concatenate([eighths.ravel(), near.ravel(), -near.ravel(), generator.integers(0, 2**32, count)])
+    return np.unique(words % 2**32).astype(np.uint32)
+
+
+def test_directions(seed):
+    """Soundness rule 4: sqrt(2) cos and sqrt(2) sin of 2 pi V are off by at most 5.3u, the bits not read included."""
+    words = angle_words(seed, 12_000)
+    cosines, sines = np.empty((2, words.size), np.float32)
+    directions_of(words, cosines, sines)
+    worst = 0.0
+    for word, cosine, sine in zip(words.tolist(), cosines.tolist(), sines.tolist(), strict=True):
+        sign = -1 if word >> 31 else 1
+        for turn in (word, word + 1):
+            angle = arb(fmpz(turn)) / arb(2) ** 31
+            exact = angle.cos_pi() * arb(2).sqrt(), angle.sin_pi() * arb(2).sqrt()
+            errors = abs(rational(sign * cosine) - exact[0]), abs(rational(sign * sine) - exact[1])
+            worst = max(worst, *(float(error) / U for error in errors))
+    print(f"worst error of directions {worst:.3f}u of 5.3u")
+    assert worst <= 5.3
+
+
+@compiled
+def arguments_of(words, roots, spreads, scales, fractions, values, errors):
+    for i in range(words.size):
+        negative = words[i] >> np.uint32(31) != np.uint32(0)
+        for side, direction in enumerate(gaussian_f32.directions(words[i])):
+            scale = scales[side, i]
+            factor = -(scale * roots[i]) if negative else scale * roots[i]
+            values[side, i] = fused_multiply_add(factor, direction, fractions[side, i])
+            errors[side, i] = fused_multiply_add(scale, spreads[i], gaussian_f32._CONSTANT)
+
+
+@pytest.mark.parametrize("one_scale", [None, 0.01, 10.0, 5120.3, LARGEST_SCALE])
+def test_whole_bound(one_scale, seed):
+    """Soundness rules 2 and 4: |v - exact| <= the bound, at the corners of the cell and for both values."""
+    radius = radius_words(seed, 3000 if one_scale is None else 500)
+    generator = np.random.default_rng(seed + 1)
+    angle = generator.permutation(np.resize(angle_words(seed, 4000), radius.size))
+    exact_scales = np.exp2(generator.uniform(-12, 13, (2, radius.size)))
+    exact_scales[:, ::9] = LARGEST_SCALE
+    if one_scale is not None:
+        exact_scales[:] = one_scale
+    exact_fractions = generator.uniform(-0.5, 0.5, (2, radius.size))
+    exact_fractions[:, ::5] = 0.5
+    scales, fractions = exact_scales.astype(np.float32), exact_fractions.astype(np.float32)
+    roots, spreads = roots_of(radius)
+    values, errors = np.empty((2, 2, radius.size), np.float32)
+    arguments_of(angle, roots, spreads, scales, fractions, values, errors)
+    noise, marks = np.empty((2, radius.size), np.int32), np.empty(radius.size, np.uint8)
+    given = (scales[0], scales[1]) if one_scale is None else (np.float32(one_scale), None)
+    draw_values(angle, roots, spreads, *given, fractions[0], fractions[1], noise[0], noise[1], marks)
+    with np.errstate(invalid="ignore"):
+        sure = np.abs(values - np.rint(values)) < np.float32(0.5) - errors
+    assert np.array_equal(marks == 0, sure.all(axis=0)), "the formulas above are no longer the kernel's"
+    assert np.array_equal(noise[:, marks == 0], np.rint(values[:, marks == 0]))
+    assert (marks[radius < 2] == 1).all()
+    worst = 0.0
+    for i in np.flatnonzero(np.isfinite(errors[0])).tolist():
+        word, turn = int(radius[i]) >> 1, int(angle[i])
+        for r in (word, word + 1):
+            root = (-2 * (arb(fmpz(r)) / arb(2) ** 31).log()).sqrt() if r < 2**31 else arb(0)
+            for v in (turn, turn + 1):
+                at = arb(fmpz(v)) / arb(2) ** 31
+                for side, direction in enumerate((at.cos_pi(), at.sin_pi())):
+                    exact = rational(exact_scales[side, i]) * root * direction + rational(exact_fractions[side, i])
+                    worst = max(worst, float(abs(rational(values[side, i]) - exact) / rational(errors[side, i])))
+    print(f"worst error {worst:.4f} of the bound")
+    assert worst <= 1
+
+
+def released(high, low, scale, fractions=None, position=None):
+    """Return the noise of a chunk's words as the mechanisms draw it, float32 first, UNDECIDED where it is open."""
+    rows = high.size if fractions is None else fractions.size
+    noise, undecided = np.empty(rows, np.int32), np.empty(rows, np.int64)
+    work, none = np.empty(WORK_WORDS, np.uint64), np.int64(0)
+    if fractions is None:
+        count = release_gaussian_on_ones(high, low, scale, None, none, none, work, noise, undecided)
+    else:
+        given = scale, position, None, read_only(fractions), 0.0
+        count = release_gaussian_on_grids(high, low, *given, work, noise, undecided)
+    noise[undecided[:count]] = UNDECIDED
+    assert np.unique(undecided[:count]).size == count
+    return noise
+
+
+@pytest.mark.parametrize("bits", [32, 48])
+@pytest.mark.parametrize("kind", ["a scale", "a scale per row", "fractions", "fractions, a scale per row"])
+@pytest.mark.parametrize("scale", [2.0**-140, 0.3, 10.0, 128.0, 5000.0, LARGEST_SCALE])
+def test_narrow_kernels_are_the_wide_one(scale, kind, bits, seed):
+    """Sample by sample on the same bits: what float32 decides is what float64 does, which draws what is left open.
+
+    200,001 pairs each, and what stays undecided stays so in both.
+    """
+    generator = np.random.default_rng(seed)
+    pairs = 200_001
+    radius, angle = generator.integers(0, 2**bits, (2, pairs), dtype=np.uint64)
+    radius[:5] = [0, 1, 2, 2**bits - 1, 2**bits - 2]
+    scales = scale * generator.uniform(0.5, 1, (2, pairs)) if "row" in kind else np.full((2, pairs), scale)
+    fractions = generator.uniform(-0.5, 0.5, (2, pairs)) if "fractions" in kind else np.zeros((2, pairs))
+    expected = np.empty((2, pairs), np.int32)
+    for side in (0, 1):
+        expected[side] = draw_normal(radius, angle, bits, scales[side], fractions[side])[side]
+    words = np.concatenate([radius, angle])
+    high = (words >> np.uint64(bits - 32)).astype(np.uint32)
+    low = words.astype(np.uint16) if bits == 48 else None
+    given = read_only(scales.ravel()) if "row" in kind else scale
+    if "fractions" in kind:
+        position = np.ones(2 * pairs) if "row" in kind else 1.0
+        noise = released(high, low, given, fractions.ravel(), position)
+    else:
+        noise = released(high, low, given)
+    assert np.array_equal(noise, expected.ravel())
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 2 * PAIRS - 1, 2 * PAIRS, 2 * PAIRS + 1, 2 * PAIRS + 3])
+def test_odd_lengths(rows, seed):
+    """The last pair of an odd chunk has one row: the second value is not released, nor listed where it is open."""
+    generator = np.random.default_rng(seed)
+    half = (rows + 1) // 2
+    high = generator.integers(0, 2**32, 2 * half, dtype=np.uint32)
+    high[half - 1] = 0
+    fractions = generator.uniform(-0.5, 0.5, rows)
+    noise = released(high, None, 5000.0, fractions, 1.0)
+    second = np.append(fractions[half:], np.zeros(half - fractions[half:].size))
+    radius, angle = high[:half].astype(np.uint64), high[half:].astype(np.uint64)
+    one, _ = draw_normal(radius, angle, 32, 5000.0, fractions[:half].copy())
+    _, other = draw_normal(radius, angle, 32, 5000.0, second)
+    assert np.array_equal(noise, np.concatenate([one, other])[:rows])
+    assert noise[half - 1] == UNDECIDED
+
+
+def test_a_value_that_is_not_finite_stays_undecided():
+    """NaN and infinities never pass the test of distance, in either precision."""
+    high = np.random.default_rng(5).integers(0, 2**32, 64, dtype=np.uint32)
+    values = np.zeros(64)
+    values[[3, 40, 63]] = np.nan, np.inf, -np.inf
+    noise = released(high, None, 10.0, values, 1.0)
+    assert np.flatnonzero(noise == UNDECIDED).tolist() == [3, 40, 63]
+
+
+def test_nothing_of_the_noise_stays_in_the_work_memory():
+    """The words, roots and noise of the last block are forgotten; what stays are marks, scales and fractions."""
+    high = np.random.default_rng(6).integers(0, 2**32, 4000, dtype=np.uint32)
+    work, noise = np.zeros(WORK_WORDS, np.uint64), np.empty(4000, np.int64)
+    undecided, none = np.empty(4000, np.int64), np.int64(0)
+    release_gaussian_on_ones(high, None, 5000.0, None, none, none, work, noise.astype(np.int32), undecided)
+    kept = work[work != 0]
+    # Marks are bytes of 0 and 1, places are below the number of pairs.
+    assert ((kept < 2000) | (kept & ~np.uint64(0x0101010101010101) == 0) | (work[work != 0] == 1)).all()
+
+
+def test_a_root_that_is_too_small_is_found_out(seed):
+    """The mutant: roots that are 2**-18 too small fail the same check."""
+    words = radius_words(seed, 2000)
+    roots, spreads = roots_of(words)
+    claimed = spreads.astype(np.float64) - (14 - 2.65 * np.sqrt(2)) * U * roots
+    wrong = roots.astype(np.float64) * (1 - 2.0**-18)
+    exact = np.sqrt(-np.log(np.maximum(words >> np.uint32(1), 1) / 2.0**31))
+    assert (np.abs(wrong - exact) * np.sqrt(2) > claimed)[np.isfinite(claimed)].any()
