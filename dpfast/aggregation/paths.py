@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +53,10 @@ class FilePin:
 
     @classmethod
     def of(cls, path: str) -> FilePin:
-        """Return the pin of a file; OSError if there is none."""
+        """Return the pin of a file; OSError if there is none, or if what is there is none."""
         status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
         return cls(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
 
     @property
