@@ -46,7 +46,7 @@ MOST_GROUPS = 10**6
 ROWS_OF_A_UNIT = 2
 BATCH_QUERIES = 10**6
 #: What a run by unit may take beyond what is loaded; the rest of its rows waits encrypted on the disk.
-UNIT_MEMORY = 4 * 10**9
+UNIT_MEMORY = 6 * 10**8
 #: The medians of so many runs up to so many rows, a single one beyond.
 REPEATS, REPEATED_UP_TO = 3, 10**7
 ROW_KINDS = ("dpfast", "Polars", "reading alone")
@@ -296,7 +296,7 @@ def write(found: dict[str, dict[int, Figures]], folder: Path, out: Path, chart: 
         f"![Cost per row]({picture})\n\n{bend(rows)}\n\n{by_size}\n\n"
         "Goals at 1,000,000,000 rows: a peak below 1,000 MB, and at most half of the time of Polars.\n\n"
         f"Units, {ROWS_OF_A_UNIT} rows each on average, bounded to 2 keys and one row of each, within "
-        f"{UNIT_MEMORY / 1e9:g} GB beyond what is loaded:\n\n{by_unit}\n\n"
+        f"{UNIT_MEMORY / 1e6:g} MB beyond what is loaded:\n\n{by_unit}\n\n"
         f"`dpf.answer` in batches of {BATCH_QUERIES:,} queries, each with its own epsilon, charged to a ledger in a "
         f"file:\n\n{by_query}\n"
     )

@@ -85,12 +85,8 @@ def read_schemas(files: Sequence[NamedFile], kind: str, scan: Callable[[str], pl
 def _check_beginning(path: str, kind: str) -> None:
     """Refuse a file that cannot be read, is empty, or begins unlike its format."""
     try:
-        # An object of Python for it would take as long as reading.
-        opened = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        try:
-            beginning = os.read(opened, 8)
-        finally:
-            os.close(opened)
+        with open(path, "rb", buffering=0) as opened:
+            beginning = opened.read(8)
     except FileNotFoundError:
         raise _unusable(path, "that exists") from None
     except OSError as error:
