@@ -528,7 +528,7 @@ COMPARISONS = (
         "rows of Polars",
         10**7,
         databases.prepare_duckdb_rows,
-        1.5,
+        3.6,
         at_least=False,
         needs="duckdb",
     ),

@@ -26,7 +26,10 @@ def buffered(size: int) -> Prepared:
 
 
 def tree(size: int) -> Prepared:
-    """All steps of one counter by a binary tree, beside drawing noise of the same scale for as many values."""
+    """All steps of one counter by a binary tree, beside drawing noise of the same scale for as many values.
+
+    Of 2.3 times the baseline its noise is 1.0, making the nodes of the increments .7, and sums of the noisy nodes .5.
+    """
     increments = np.random.default_rng(_SEED).integers(0, 5, size)
     scale = dpf.continual_count(size, epsilon=1.0, mechanism="tree").event.scale  # type: ignore[union-attr]
 

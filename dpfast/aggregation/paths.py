@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +53,10 @@ class FilePin:
 
     @classmethod
     def of(cls, path: str) -> FilePin:
-        """Return the pin of a file; OSError if there is none."""
+        """Return the pin of a file; OSError if there is none, or if what is there is none."""
         status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
         return cls(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
 
     @property
@@ -184,8 +188,9 @@ def name_dataset(paths: Sequence[str]) -> str:
 def kind_of(path: str) -> str:
     """Return the format that a path's suffix names: ``"parquet"``, ``"csv"`` or ``"ipc"``."""
     plain = urlsplit(path).path if is_address(path) else path
-    kind = SUFFIXES.get("".join(Path(plain).suffixes[-2:]).lower())
-    kind = kind or SUFFIXES.get(Path(plain).suffix.lower())
+    name = os.path.basename(plain.rstrip("/")).lower()
+    # A name that is a suffix and nothing else has none.
+    kind = next((kind for end, kind in SUFFIXES.items() if name.endswith(end) and name != end), None)
     if kind is None:
         raise ParameterError("data", shown_path(path), "a path that ends in one of " + _ENDINGS)
     if kind == "avro" and is_address(path):
@@ -238,11 +243,16 @@ def _refuse_folder(error: OSError) -> None:
 def _placed(paths: Sequence[str], root: str) -> list[NamedFile]:
     """Return files with the columns that their folders below ``root`` name."""
     files = []
+    places: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in paths:
         # A bare name is in the current folder, which has no name of its own.
-        folders = os.path.relpath(os.path.dirname(path) or os.curdir, root).split(os.sep)
-        partition = tuple(folder.partition("=")[0] for folder in folders if "=" in folder)
-        files.append(NamedFile(os.path.abspath(path), partition))
+        folder, name = os.path.split(path)
+        if folder not in places:
+            below = os.path.relpath(folder or os.curdir, root).split(os.sep)
+            columns = tuple(each.partition("=")[0] for each in below if "=" in each)
+            places[folder] = (os.path.abspath(folder), columns)
+        place, partition = places[folder]
+        files.append(NamedFile(os.path.join(place, name), partition))
     return files
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -186,11 +185,9 @@ def scan_files(files: list[NamedFile], schema: Declared | None) -> Source:
     for file in files:
         if file.is_remote:
             continue
-        if not os.path.isfile(file.path):
-            raise FileError("data", file.path, "an existing file")
         try:
             pins.append(FilePin.of(file.path))
-        except OSError:
+        except (OSError, ValueError):
             raise FileError("data", file.path, "an existing file") from None
     _refuse_twice([file.path for file in files if file.is_remote], [(pin.state[:2], pin.path) for pin in pins])
     if len(kinds) > 1:

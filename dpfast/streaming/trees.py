@@ -18,12 +18,17 @@ from dpfast.accounting.budget import Budget
 from dpfast.columns import BLOCK_ROWS
 from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.streaming import trees as kernels
+from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource
 from dpfast.streaming.method import Found, Method, State, noise_for
 from dpfast.streaming.unit import Norms, StreamUnit
 
 __all__ = ["BinaryTree", "Honaker", "node_count", "tree_norms"]
+
+#: Steps whose nodes are drawn together: they stay in a cache, and their noise is as large as what `fresh_array` takes
+#: from a pool of mapped memory. Fresh pages for every block took longer than the noise.
+_BLOCK_STEPS = 2 * BLOCK_ROWS
 
 
 def tree_norms(levels: int, max_steps: int) -> Norms:
@@ -152,12 +157,13 @@ class _TreeState(State):
         exact, noisy = (self.arrays[name][:, 0].copy() for name in ("exact", "noisy"))
         total, top = np.int64(self.arrays["totals"][0]), np.int64(self._top)
         figures = fresh_array(increments.size, np.dtype(np.int64))
-        nodes = np.empty(min(BLOCK_ROWS, increments.size), np.int64)
-        for start in range(0, increments.size, BLOCK_ROWS):
-            block = increments[start : start + BLOCK_ROWS]
+        nodes = np.empty(min(_BLOCK_STEPS, increments.size), np.int64)
+        kept: list[Buffers] = []
+        for start in range(0, increments.size, _BLOCK_STEPS):
+            block = increments[start : start + _BLOCK_STEPS]
             part, step = nodes[: block.size], np.int64(self.step)
             total = kernels.run_nodes(block, np.int64(limit), step, top, exact, total, part)
-            measured = self._noise.add(part, sources(), threads)
+            measured = self._noise.add_again(part, sources(), threads, kept)
             kernels.sum_nodes(measured, step, top, noisy, figures[start : start + block.size])
             self.step += block.size
         self.arrays["exact"][:, 0], self.arrays["noisy"][:, 0] = exact, noisy

@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.events import DiscreteLaplace, Gaussian, Laplace, Repeated, Single
+from dpfast.columns import borrow
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, charge_units
+from dpfast.mechanisms.noise.additive import Buffers
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale, laplace_scale, round_up, round_up_root
-from dpfast.mechanisms.noise.gaussian import gaussian
+from dpfast.mechanisms.noise.gaussian import gaussian, gaussian_noise
 from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
-from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.mechanisms.noise.laplace import laplace, laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
+from dpfast.randomness import RandomSource
 
 __all__ = [
     "IntegerNoise",
@@ -127,6 +130,13 @@ class IntegerNoise:
         draw = laplace if self.mechanism == "laplace" else gaussian
         noisy: NDArray[np.int64] = draw(values, self.scale, random=random, threads=threads)
         return noisy
+
+    def add_again(
+        self, values: NDArray[np.int64], source: RandomSource, threads: int | None, kept: list[Buffers]
+    ) -> NDArray[np.int64]:
+        """Return the same as `add`, with scratch memory that is kept for the next call."""
+        draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
+        return draw(borrow(values), self.scale, source, threads, kept=kept)
 
 
 def laplace_of_scale(scale: float, l1: int) -> IntegerNoise:

@@ -209,13 +209,14 @@ class Contour:
         self._parts = [(products.real.copy(), products.imag.copy()) for products in (self._values * k for k in kernels)]
         magnitudes, sizes = np.abs(self._values), [np.abs(kernel) for kernel in kernels]
         # Near its zeros the smoothing's transform is wrong by a few roundings of its bound.
-        rough = 32.0 * _UNIFORMS * ROUNDING * float(magnitudes @ self._largest_kernel(self._frequencies))
-        #: Of each kernel: the errors of the values, the magnitudes, and these times the frequencies, summed.
+        rough = 32.0 * _UNIFORMS * ROUNDING * float(np.sum(magnitudes * self._largest_kernel(self._frequencies)))
+        #: Of each kernel: the errors of the values, the magnitudes, and these times the frequencies, summed: not as
+        #: products of vectors: those wake threads, which costs more where others compute too.
         self._sums = [
             (
-                float(self._errors @ size) + (rough if self._smoothing else 0.0),
-                float(magnitudes @ size),
-                float(magnitudes @ (size * self._frequencies)),
+                float(np.sum(self._errors * size)) + (rough if self._smoothing else 0.0),
+                float(np.sum(magnitudes * size)),
+                float(np.sum(magnitudes * size * self._frequencies)),
             )
             for size in sizes
         ]

@@ -169,7 +169,10 @@ class Atoms(Family):
 
     def scaled(self, z: Array, part: slice) -> Array:
         """Return M(z) exp(-z top)."""
-        value: Array = (np.exp(z * (self.losses.loss - self.tops[0])) @ self.losses.mass)[:, None]
+        heavy = np.exp(z * (self.losses.loss - self.tops[0]))
+        heavy *= self.losses.mass
+        # Not a product with a vector: that wakes threads, which costs more where others compute too.
+        value: Array = np.sum(heavy, axis=1, keepdims=True)
         return value
 
     def rough_log_moments(self, tilts: Array) -> Array:
@@ -178,7 +181,8 @@ class Atoms(Family):
             return self.log_moments(tilts)
         mass, loss = self._rough
         largest = np.max(loss)
-        value: Array = tilts[:, None] * largest + np.log(np.exp(tilts[:, None] * (loss - largest)) @ mass)[:, None]
+        heavy = np.exp(tilts[:, None] * (loss - largest)) * mass
+        value: Array = tilts[:, None] * largest + np.log(np.sum(heavy, axis=1, keepdims=True))
         return value
 
     @cached_property
