@@ -250,6 +250,12 @@ def test_an_address_on_another_machine_is_no_file():
     assert not is_address("/a")
     assert reason_of_reader("a.parquet", OSError("x" * 500)) == "x" * 120
     assert reason_of_reader("s3://a", OSError("status 999")).startswith("the store does not answer")
+    for took in ("in 511.342989ms", "after 500ms", "for 404 ms", "of 10.403s", "from http://store:511/a", "at 500.1"):
+        told = reason_of_reader("s3://a", OSError(f"GET {took}, status code: 403 Forbidden: denied"))
+        assert told == "the store answered 403 Forbidden", took
+        assert reason_of_reader("s3://a", OSError(took)).startswith("the store does not answer"), took
+    assert reason_of_reader("s3://a", OSError("(404 Not Found).")) == "the store answered 404 Not Found"
+    assert reason_of_reader("s3://a", OSError("status 503.")) == "the store answered 503 Service Unavailable"
 
 
 def test_file_addresses_are_paths(tmp_path):

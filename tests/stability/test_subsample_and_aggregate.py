@@ -105,7 +105,7 @@ def test_votes_are_of_permute_and_flip(seed):
 def test_a_mode_needs_many_blocks_even_if_all_agree():
     """Row 7-3: about ln(candidates) / epsilon of them; the chance is that of permute-and-flip, exactly."""
     for blocks, likely in ((2, False), (40, True)):
-        scores = [blocks] + [0] * 999
+        scores = [blocks] + [0] * 199
         chance = dpf.selection_probabilities(scores, 1.0, mechanism="permute_and_flip")[0]
         assert bool(chance > 0.99) is likely
 
