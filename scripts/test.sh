@@ -7,7 +7,8 @@
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
 #
 # The last step has packages of the lowest versions that pyproject.toml allows, in a virtual environment of their own,
-# and runs what these versions decide: data of every library, file and database, as they are read, released and shown.
+# and runs what these versions decide: data of every library, file and database, as they are read, released and shown,
+# noise, accountants, attacks and ledgers.
 # Where they cannot be installed, it fails. They need the lowest Python, too: several have no wheels for a later one.
 # Where there is no python3.11, the step is not run, and the last line says so.
 #
@@ -71,9 +72,11 @@ if [ -n "$constraints" ] && [ $# = 0 ]; then
     set -- -n auto --dist loadfile --no-loadscope-reorder tests/test_lowest_versions.py tests/release/test_every_type.py \
         tests/release/test_release_frame.py tests/sources tests/rows tests/test_casts.py tests/test_columns.py \
         tests/test_files.py tests/test_sources.py tests/test_tables.py tests/answering/test_choosing.py \
-        tests/cli/test_commands.py tests/cli/test_selections.py tests/integrations/test_engines.py \
-        tests/integrations/test_namespace.py tests/integrations/test_plugin_responses.py \
-        tests/integrations/test_rows.py tests/integrations/test_sql_refusals.py
+        tests/accounting/test_dp_accounting.py tests/attacks tests/cli/test_charts.py tests/cli/test_commands.py \
+        tests/cli/test_selections.py tests/integrations/test_engines.py tests/integrations/test_namespace.py \
+        tests/integrations/test_plugin_responses.py tests/integrations/test_rows.py \
+        tests/integrations/test_serializing.py tests/integrations/test_sql_refusals.py \
+        tests/ledger/test_ledger_postgresql.py tests/noise/test_golden_facts.py
 fi
 # Where Python may keep no bytecode, every worker and every process that a test starts compiles all sources anew.
 unset PYTHONDONTWRITEBYTECODE
