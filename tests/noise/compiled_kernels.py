@@ -1,6 +1,9 @@
 """Run by test_compiled_code.py in a process of its own: compile the noise kernels afresh and print what they became.
 
+    python compiled_kernels.py NAMES...
+
 Code that comes from Numba's cache has no readable IR, so that nothing is loaded from it; what is compiled is saved.
+The kernels that are named are also compiled for a processor of another kind, a Neoverse core, and not run there.
 """
 
 from __future__ import annotations
@@ -8,11 +11,15 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import re
 import sys
 
+import llvmlite.binding as llvm
 import numpy as np
 from numba import types
+from numba.core import cgutils
 from numba.core.caching import FunctionCache
+from numba.core.codegen import CPUCodeLibrary
 from numba.core.registry import CPUDispatcher
 
 import dpfast as dpf
@@ -58,7 +65,53 @@ def kernels():
                 yield f"{module.name.removeprefix('dpfast.kernels.')}.{name}", thing
 
 
-def describe():
+#: What Numba gave to LLVM for every function, before LLVM saw for which processor it is.
+GIVEN: dict[str, list[str]] = {}
+
+
+def keep_what_llvm_is_given() -> None:
+    add = CPUCodeLibrary.add_ir_module
+
+    def add_and_keep(library, module):
+        GIVEN.setdefault(library.name, []).append(str(module))
+        add(library, module)
+
+    CPUCodeLibrary.add_ir_module = add_and_keep
+
+
+def given_to_llvm(library, seen) -> list[llvm.ModuleRef]:
+    """Return what LLVM was given for a function and all that it calls, but for Numba's own part in C."""
+    if library.name in seen or library.name not in GIVEN:
+        return []
+    seen.add(library.name)
+    texts = (re.sub("target triple.*", "", cgutils.normalize_ir_text(given)) for given in GIVEN[library.name])
+    called = [module for other in library._linking_libraries for module in given_to_llvm(other, seen)]
+    return [*map(llvm.parse_assembly, texts), *called]
+
+
+def vector_instructions_on_neoverse(kernel, signature) -> list[str]:
+    """Return the different vector instructions, such as ``fmla.2d``, of a kernel compiled for a Neoverse N1."""
+    machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="neoverse-n1", opt=3)
+    first, *others = given_to_llvm(kernel.overloads[signature].library, set())
+    for other in others:
+        first.link_in(other)
+    first.triple, first.data_layout = machine.triple, str(machine.target_data)
+    for cheap in (True, False):  # Numba's two runs: counts of references are pruned before loops become vectors
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization, options.slp_vectorization = True, not cheap
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager()
+        if cheap:
+            passes.add_loop_rotate_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_jump_threading_pass()
+        passes.add_refprune_pass()
+        passes.run(first, builder)
+    assembly = machine.emit_assembly(first)
+    return sorted({".".join(found) for found in re.findall(r"^\s+(\w+)\s+v\d+\.(\w+)", assembly, re.MULTILINE)})
+
+
+def describe(named):
     for name, kernel in kernels():
         options = {key: bool(kernel.targetoptions.get(key)) for key in ("fastmath", "parallel", "nogil")}
         compiled = []
@@ -66,10 +119,18 @@ def describe():
             typemap = kernel.overloads[signature].type_annotation.typemap
             floats = sorted(variable for variable, kind in typemap.items() if isinstance(kind, types.Float))
             compiled.append({"signature": str(signature), "ir": kernel.inspect_llvm(signature), "floats": floats})
-        yield name, {"options": options, "compiled": compiled}
+        found = {"options": options, "compiled": compiled}
+        if name in named and kernel.signatures:
+            # One is enough, that with most arrays: all would take as long as all for this processor.
+            longest = max(kernel.signatures, key=lambda signature: len(str(signature)))
+            found["neoverse"] = vector_instructions_on_neoverse(kernel, longest)
+        yield name, found
 
 
 if __name__ == "__main__":
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
     FunctionCache.load_overload = lambda *_: None
+    keep_what_llvm_is_given()
     call_every_route()
-    json.dump(dict(describe()), sys.stdout)
+    json.dump(dict(describe(sys.argv[1:])), sys.stdout)

@@ -82,7 +82,8 @@ def compiled(tmp_path_factory):
     environment = dict(os.environ)
     if environment.pop("NUMBA_BOUNDSCHECK", None) is not None:  # a cache of such kernels has no others
         environment["NUMBA_CACHE_DIR"] = str(tmp_path_factory.mktemp("numba"))
-    command = [sys.executable, str(HERE / "compiled_kernels.py")]
+    wide = [name for name, vectors in NOISE_KERNELS.items() if vectors]
+    command = [sys.executable, str(HERE / "compiled_kernels.py"), *wide]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -159,6 +160,22 @@ def test_kernels_are_vectorised(name, compiled):
     """Every signature: a branch or a widened integer in the loop would leave scalars."""
     for one in compiled[name]["compiled"]:
         assert re.search(NOISE_KERNELS[name], one["ir"]), one["signature"]
+
+
+#: The vectors of 128 bits that a Neoverse core has in place of those above.
+ON_NEOVERSE = {
+    "float": r"f(mla|mul|add|sub)\.4s",
+    "double": r"f(mla|mul|add|sub|cm\w+)\.2d",
+    "i64": r"(add|sub|cm\w+|and|bif|bit)\.(2d|16b)",
+}
+
+
+@pytest.mark.parametrize("name", [name for name, vectors in NOISE_KERNELS.items() if vectors])
+def test_kernels_are_vectorised_on_neoverse(name, compiled):
+    """Compiled for a processor of 64-bit ARM, and not run: the signature with most arrays computes on vectors."""
+    kind = NOISE_KERNELS[name].rpartition(" ")[2].rstrip(">")
+    found = compiled[name]["neoverse"]
+    assert any(re.fullmatch(ON_NEOVERSE[kind], instruction) for instruction in found), found
 
 
 def test_no_kernel_is_compiled_for_a_literal_number(compiled):
