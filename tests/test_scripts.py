@@ -135,11 +135,11 @@ def test_where_the_python_of_the_lowest_versions_is_missing_it_is_said(run, tmp_
 
 
 def test_installations_can_be_turned_off(run):
-    both = "postgresql", "default-jre-headless"
+    both = "install -y postgresql", "install -y default-jre-headless"
     for settings in ({}, {"DPFAST_TEST_POSTGRESQL": "1", "DPFAST_TEST_SPARK": "1"}):
         assert all(package in run(**settings)[1] for package in both)
-    assert "postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
-    assert "default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
+    assert "install -y postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
+    assert "install -y default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
     assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0", DPFAST_TEST_SPARK="0")[1]
 
 
