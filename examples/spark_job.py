@@ -57,7 +57,7 @@ def main(folder: Path, rows: int = 200_000) -> spark.SparkRelease:
             max_groups=3,
             max_rows_per_group=5,
             epsilon=0.5,
-            delta=1e-7,
+            delta=1e-10,
             dataset="rides",
         )
 

@@ -1,14 +1,19 @@
 #!/bin/sh
-# Sets up a virtual environment and runs everything that must hold: style, types, stamps, tests, doctests, and the
-# kernels once more with bounds checked. Every step is run, whatever the others did; those that failed are named at
-# the end, and the exit code is 1. Needs only Python (3.11 or later) and pip.
+# Sets up virtual environments and runs everything that must hold: style, types, stamps, tests, doctests, the kernels
+# once more with bounds checked, and tests with the lowest versions of all packages. Every step is run, whatever the
+# others did; those that failed are named at the end, and the exit code is 1. Needs only Python (3.11 or later) and pip.
 #
 #   sh scripts/test.sh            all of it
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
 #
-# With DPFAST_TEST_VERSIONS=lowest the packages are of the lowest versions that pyproject.toml allows, in a virtual
-# environment of their own, and pytest runs what these versions decide: data of every library, file and database, as
-# they are read, released and shown. The whole, which has the newest, does not do this by itself.
+# The last step has packages of the lowest versions that pyproject.toml allows, in a virtual environment of their own,
+# and runs what these versions decide: data of every library, file and database, as they are read, released and shown,
+# noise, accountants, attacks and ledgers.
+# Where they cannot be installed, it fails. They need the lowest Python, too: several have no wheels for a later one.
+# Where there is no python3.11, the step is not run, and the last line says so.
+#
+# DPFAST_TEST_VERSIONS=lowest runs this step alone, or pytest with these versions and ARGS;
+# DPFAST_TEST_VERSIONS=newest runs all but this step.
 #
 # Ledgers in PostgreSQL are tested against a real server, and releases by Spark with a real Spark, which needs Java.
 # Where they are missing, root and apt-get install them; DPFAST_TEST_POSTGRESQL=0 and DPFAST_TEST_SPARK=0 turn off both
@@ -16,9 +21,25 @@
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
+versions=${DPFAST_TEST_VERSIONS:-both}
+case $versions in
+both | newest | lowest) ;;
+*)
+    echo "DPFAST_TEST_VERSIONS is $versions; write lowest or newest, or leave it out for both" >&2
+    exit 2
+    ;;
+esac
+# is_lowest PYTHON: whether it is there, and the one that the lowest versions of all packages have wheels for.
+is_lowest() {
+    command -v "$1" >/dev/null && "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'
+}
+lowest=$python
+is_lowest "$lowest" || lowest=python3.11
 venv=.venv-test
 constraints=
-if [ "${DPFAST_TEST_VERSIONS:-newest}" = lowest ]; then
+if [ $versions = lowest ]; then
+    is_lowest "$lowest" || { echo "the lowest versions need Python 3.11: set PYTHON to it" >&2; exit 1; }
+    python=$lowest
     venv=.venv-lowest
     constraints="--constraint $venv/constraints.txt"
     # Spark is half a gigabyte, and its tests are not among these. Kernels of another Numba have a place of their own.
@@ -51,9 +72,11 @@ if [ -n "$constraints" ] && [ $# = 0 ]; then
     set -- -n auto --dist loadfile --no-loadscope-reorder tests/test_lowest_versions.py tests/release/test_every_type.py \
         tests/release/test_release_frame.py tests/sources tests/rows tests/test_casts.py tests/test_columns.py \
         tests/test_files.py tests/test_sources.py tests/test_tables.py tests/answering/test_choosing.py \
-        tests/cli/test_commands.py tests/cli/test_selections.py tests/integrations/test_engines.py \
-        tests/integrations/test_namespace.py tests/integrations/test_plugin_responses.py \
-        tests/integrations/test_rows.py tests/integrations/test_sql_refusals.py
+        tests/accounting/test_dp_accounting.py tests/attacks tests/cli/test_charts.py tests/cli/test_commands.py \
+        tests/cli/test_selections.py tests/integrations/test_engines.py tests/integrations/test_namespace.py \
+        tests/integrations/test_plugin_responses.py tests/integrations/test_rows.py \
+        tests/integrations/test_serializing.py tests/integrations/test_sql_refusals.py \
+        tests/ledger/test_ledger_postgresql.py tests/noise/test_golden_facts.py
 fi
 # Where Python may keep no bytecode, every worker and every process that a test starts compiles all sources anew.
 unset PYTHONDONTWRITEBYTECODE
@@ -81,4 +104,11 @@ step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$check
     tests/noise/test_bad_input.py tests/test_aggregation.py
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
 step "tests" $bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
+if [ $versions = both ]; then
+    if is_lowest "$lowest"; then
+        step "tests with the lowest versions" env DPFAST_TEST_VERSIONS=lowest PYTHON="$lowest" sh scripts/test.sh
+    else
+        echo "not run: tests with the lowest versions, which need python3.11"
+    fi
+fi
 [ -z "$failed" ] || { echo "failed: ${failed#, }"; exit 1; }

@@ -13,7 +13,7 @@ import types
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -61,12 +61,41 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+class Source(NamedTuple):
+    """What the checks below need of a file, so that each is parsed once."""
+
+    documented: bool
+    imports: list[ast.Import | ast.ImportFrom]
+    #: Those that are not for types alone.
+    needed: list[ast.Import | ast.ImportFrom]
+    #: What errors show of ours as if a user had written it.
+    quoted: list[str]
+
+
+@cache
+def read(path: Path) -> Source:
+    tree = ast.parse(path.read_text())
+    imports, for_types, quoted = [], set(), []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for_types |= {id(inner) for statement in node.body for inner in ast.walk(statement)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ParameterError":
+            given = node.args[1] if len(node.args) > 1 else None
+            text = isinstance(given, ast.Constant) and isinstance(given.value, str)
+            if text or isinstance(given, ast.JoinedStr):
+                quoted.append(f"line {node.lineno}: write Words({ast.unparse(given)})")
+    documented = not tree.body or ast.get_docstring(tree) is not None
+    return Source(documented, imports, [node for node in imports if id(node) not in for_types], quoted)
+
+
 @cache
 def imported(path: Path) -> set[str]:
     """Return the full names of the modules that a file imports, anywhere in it."""
     package = ["dpfast", *path.relative_to(PACKAGE).parent.parts]
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in read(path).imports:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -97,17 +126,13 @@ def test_imports_go_down_only(path):
 
 def modules_imported(path: Path) -> set[Path]:
     """Return the files of the package that a file imports, anywhere in it but for types alone."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    found = set()
-    for node in ast.walk(tree):
+    found, files = set(), set(sources())
+    for node in read(path).needed:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpfast":
             for name in (f"{node.module}.{alias.name}" for alias in node.names):
                 for place in (name, node.module or ""):
                     module = PACKAGE.joinpath(*place.split(".")[1:]).with_suffix(".py")
-                    if module.exists():
+                    if module in files:
                         found.add(module)
                         break
     return found - {path}
@@ -119,7 +144,7 @@ def test_modules_do_not_import_each_other_in_circles():
     while ready := {path for path, needed in left.items() if not needed & left.keys()}:
         left = {path: needed for path, needed in left.items() if path not in ready}
     # What only leads to a circle is taken away from above.
-    while top := {path for path in left if not any(path in needed for needed in left.values())}:
+    while top := left.keys() - set().union(*left.values()):
         left = {path: needed for path, needed in left.items() if path not in top}
     assert sorted(str(path.relative_to(PACKAGE)) for path in left) == []
 
@@ -178,9 +203,8 @@ def test_kernels_never_call_numpys_generator():
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_are_short_and_say_what_they_are(path):
-    text = path.read_text()
-    assert text.count("\n") <= LONGEST_FILE
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), "a module begins with a docstring"
+    assert path.read_text().count("\n") <= LONGEST_FILE
+    assert read(path).documented, "a module begins with a docstring"
 
 
 def thing(name: str) -> Any:
@@ -240,13 +264,7 @@ def test_examples_of_public_names_are_run_with_the_modules():
 @pytest.mark.parametrize("path", sources(), ids=str)
 def test_errors_show_words_of_ours_without_quotes(path):
     """What a user wrote is quoted; what we say of it, a literal here, is `Words`."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ParameterError":
-            given = node.args[1] if len(node.args) > 1 else None
-            literal = isinstance(given, ast.JoinedStr) or (
-                isinstance(given, ast.Constant) and isinstance(given.value, str)
-            )
-            assert not literal, f"line {node.lineno}: write Words({ast.unparse(given)})"
+    assert read(path).quoted == []
 
 
 def test_no_test_fails_because_the_machine_is_busy():
@@ -316,6 +334,7 @@ def test_one_forbidden_import_of_a_kernel_is_enough(house_with_a_mutant, line):
     with pytest.raises(AssertionError):
         test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
     imported.cache_clear()
+    read.cache_clear()
     kernel.write_text(kernel.read_text().replace(f"{line}\n", ""))
     test_kernels_import_numba_llvmlite_and_numpy_alone(kernel)
 

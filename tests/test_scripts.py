@@ -19,6 +19,7 @@ STEPS = {
     "stamps of kernels": "stamp_kernels.py --check",
     "tests with bounds checked": "-m not statistical",
     "tests": "--doctest-modules",
+    "tests with the lowest versions": "tests/test_lowest_versions.py",
 }
 
 
@@ -26,7 +27,8 @@ STEPS = {
 def run(tmp_path):
     """Return a function that runs the script over commands that only note what they were called with.
 
-    Those whose call holds one of the given words fail. There is no PostgreSQL, so that it would be installed.
+    Those whose call holds one of the given words fail. There is no PostgreSQL, so that it would be installed. There is
+    the Python that the lowest versions need.
     """
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPT, tmp_path / "scripts")
@@ -40,6 +42,7 @@ def run(tmp_path):
         (lowest, "python"),
         (bin, "ruff"),
         (bin, "mypy"),
+        (path, "python3.11"),
         (path, "apt-get"),
         (path, "id"),
         (path, "ls"),
@@ -63,8 +66,8 @@ def run(tmp_path):
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         calls = tmp_path / "calls"
-        called = calls.read_text()
-        calls.unlink()
+        called = calls.read_text() if calls.exists() else ""
+        calls.unlink(missing_ok=True)
         return done, called
 
     return run
@@ -78,11 +81,15 @@ def test_every_step_runs_and_all_failures_are_told(run):
         ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
         ("mypy --doctest-modules", ["mypy", "tests"]),
         ("statistical", ["tests with bounds checked"]),
+        ("test_lowest_versions", ["tests with the lowest versions"]),
+        # What cannot be installed fails: it is not skipped.
+        ("--constraint", ["tests with the lowest versions"]),
     ):
         done, called = run(failing)
         assert done.returncode == 1
         assert done.stdout.splitlines()[-1] == f"failed: {', '.join(names)}"
-        assert [name for name, call in STEPS.items() if call not in called] == []
+        if failing != "--constraint":
+            assert [name for name, call in STEPS.items() if call not in called] == []
 
 
 def test_arguments_are_pytests(run):
@@ -98,17 +105,41 @@ def test_the_lowest_versions_have_an_environment_of_their_own(run):
     assert "python scripts/lowest_versions.py" in called
     assert "--constraint .venv-lowest/constraints.txt -e .[test,demo]" in called
     assert called.splitlines()[-1] == "python -m pytest -k this"
-    # What cannot be installed fails: it is not skipped.
     assert run("constraint", "-k", "this", DPFAST_TEST_VERSIONS="lowest")[0].returncode != 0
     assert "--constraint" not in run("", "-k", "this")[1]
 
 
+def test_the_lowest_versions_are_run_alone_or_not_at_all(run):
+    done, called = run(DPFAST_TEST_VERSIONS="lowest")
+    assert done.returncode == 0
+    assert [name for name, call in STEPS.items() if call in called] == ["tests with the lowest versions"]
+    done, called = run(DPFAST_TEST_VERSIONS="newest")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [name for name, call in STEPS.items() if call not in called] == ["tests with the lowest versions"]
+    assert run(DPFAST_TEST_VERSIONS="latest")[0].returncode == 2
+
+
+def test_where_the_python_of_the_lowest_versions_is_missing_it_is_said(run, tmp_path):
+    (tmp_path / "path" / "python3.11").unlink()
+    done, called = run()
+    assert done.returncode == 0
+    assert done.stdout == "not run: tests with the lowest versions, which need python3.11\n"
+    assert [name for name, call in STEPS.items() if call not in called] == ["tests with the lowest versions"]
+    assert run("mypy")[0].stdout.splitlines()[-2:] == [done.stdout.strip(), "failed: mypy"]
+    (tmp_path / "path" / "python3.11").write_text("#!/bin/sh\nexit 1\n")  # of another version
+    (tmp_path / "path" / "python3.11").chmod(0o755)
+    assert run()[0].stdout == done.stdout
+    asked, called = run("", "-k", "this", DPFAST_TEST_VERSIONS="lowest")
+    assert asked.returncode == 1
+    assert "need Python 3.11" in asked.stderr
+
+
 def test_installations_can_be_turned_off(run):
-    both = "postgresql", "default-jre-headless"
+    both = "install -y postgresql", "install -y default-jre-headless"
     for settings in ({}, {"DPFAST_TEST_POSTGRESQL": "1", "DPFAST_TEST_SPARK": "1"}):
         assert all(package in run(**settings)[1] for package in both)
-    assert "postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
-    assert "default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
+    assert "install -y postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
+    assert "install -y default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
     assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0", DPFAST_TEST_SPARK="0")[1]
 
 

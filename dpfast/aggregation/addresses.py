@@ -13,7 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 __all__ = ["is_address", "reason_of_reader", "shown_path"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_STATUS = re.compile(r"\b([45]\d\d)\b")
+#: No part of a time, as in "after 511.3ms", of a port, or of another number.
+_STATUS = re.compile(r"(?<![\w.:])([45]\d\d)(?!\w|\.\d)(?! *[mnµ]?s\b)")
 #: Where the part before the @ is the name of a container, which says what is read, and no user.
 _CONTAINERS = {"abfs", "abfss", "adl", "wasb", "wasbs"}
 

@@ -274,7 +274,7 @@ def _settle(part: Part, file: SpillFile, room: int, made: _Gathering, words: Wor
         made.add_lone(partial(part.read, file), words)
     else:
         # Its most common unit in the first rows may be what crowds it.
-        crowding = file.read(part.blocks[0])["unit"].mode(maintain_order=True)[0]
+        crowding = file.read(part.blocks[0])["unit"].mode().min()  # of several, one that chance does not choose
         parts = Parts(file, room, crowding)
         for frame in part.read(file):
             parts.add(frame)

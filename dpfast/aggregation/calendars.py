@@ -40,12 +40,23 @@ def calendar_key(entry: Calendar, dtype: pl.DataType) -> tuple[pl.Expr, pl.DataT
         raise ColumnError(f"the column {entry.column!r} of dtype Date has no hours; ask for another part")
     # Of values far outside Polars gives nonsense for some parts, and panics for others. Nanoseconds go less far.
     if isinstance(dtype, pl.Date):
-        column = _within(column, pl.Int32(), dtype, *day_limits())
+        within = _is_within(column, pl.Int32(), dtype, *day_limits())
     elif dtype.time_unit != "ns":
-        column = _within(column, pl.Int64(), dtype, *moment_limits(_TICKS[dtype.time_unit]))
-    if part == "date":
-        return (column if dtype == pl.Date else column.dt.date()), made
-    return getattr(column.dt, part)().cast(made), made
+        within = _is_within(column, pl.Int64(), dtype, *moment_limits(_TICKS[dtype.time_unit]))
+    else:
+        return _part(column, part, dtype).cast(made), made
+    if isinstance(dtype, pl.Date) or dtype.time_zone is None:
+        return _part(pl.when(within).then(column), part, dtype).cast(made), made
+    # Before 2.0 Polars sets the clock of a zone for what stands under a null as well.
+    shown = pl.when(within).then(column).otherwise(pl.lit(0, dtype=pl.Int64).cast(dtype))
+    return pl.when(within).then(_part(shown, part, dtype).cast(made)), made
+
+
+def _part(column: pl.Expr, part: str, dtype: pl.DataType) -> pl.Expr:
+    if part == "date" and dtype == pl.Date:
+        return column
+    shown: pl.Expr = getattr(column.dt, part)()
+    return shown
 
 
 def day_limits() -> tuple[int, int]:
@@ -59,6 +70,6 @@ def moment_limits(a_second: int) -> tuple[int, int]:
     return (first + 1) * _SECONDS * a_second, last * _SECONDS * a_second - 1
 
 
-def _within(column: pl.Expr, physical: pl.DataType, dtype: pl.DataType, first: int, last: int) -> pl.Expr:
+def _is_within(column: pl.Expr, physical: pl.DataType, dtype: pl.DataType, first: int, last: int) -> pl.Expr:
     low, high = (pl.lit(limit, dtype=physical).cast(dtype) for limit in (first, last))
-    return pl.when(column.is_between(low, high)).then(column)
+    return column.is_between(low, high)

@@ -120,10 +120,11 @@ def test_linear_programmes_stand_a_fifth_of_lies(seed):
 def test_a_budget_stops_the_attack(seed):
     """With epsilon 1 for all answers any attack finds a record with odds of at most e, .7311 if bits are even.
 
-    This one finds about half: noise of 8,000 leaves least squares an error of some 290. Above .65 of 2,000 would be 13
-    deviations of fair coins, below .35 as well. With noise of scale 1 an estimate has a deviation of .037: 1/2 is 13.
+    This one finds about half: noise of 2,400 leaves least squares an error of some 160. Above .65 of 600, or below .35,
+    are fair coins with a probability of 9.1e-14 each, by the binomial tails. With noise of scale 1 an estimate has a
+    deviation of .067: 1/2 is 7.5, and one of 600 is wrong with a probability below 4e-11.
     """
-    truth = bits(2000, seed)
+    truth = bits(600, seed)
     asked = 4 * truth.size
     found = dpf.attacks.reconstruction(lambda counts: dpf.laplace(counts, asked), truth, queries=asked)
     assert 0.35 < found.recovered < 0.65 < math.e / (1 + math.e)

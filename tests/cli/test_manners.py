@@ -146,13 +146,16 @@ def test_every_command_is_in_the_tables_and_takes_json():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_document_is_all_that_stands_on_standard_output(place, name):
+def test_a_document_is_all_that_stands_on_standard_output(place, capfd, name):
+    """In this process, whose own file descriptors are read, so that no library writes beside it either."""
     arguments, code, fields = COMMANDS[name]
     needs_flights(arguments)
-    done = dpfast([*arguments, "--json"])
-    assert (done.returncode, done.stderr) == (code, "")
-    document = json.loads(done.stdout)
-    assert done.stdout.count("\n") == 1
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--json"], prog_name="dpfast")
+    shown, told = capfd.readouterr()
+    assert (left.value.code, told) == (code, "")
+    document = json.loads(shown)
+    assert shown.count("\n") == 1
     assert document.pop("command") == name
     assert set(document) == fields
     if "ledger" in fields:
@@ -173,6 +176,16 @@ def test_a_failure_has_its_code_one_line_and_no_document(place, run, arguments, 
     done = run(*arguments, "--json")
     assert (done.exit_code, done.stdout) == (code, ""), done.stderr
     assert_one_line(done, told)
+
+
+@pytest.mark.parametrize("name", ["release", "audit"])
+def test_a_document_in_a_process_of_its_own_is_the_same(place, name):
+    """Of each code, one that takes most of the package."""
+    arguments, code, fields = COMMANDS[name]
+    done = dpfast([*arguments, "--json"])
+    assert (done.returncode, done.stderr) == (code, "")
+    assert set(json.loads(done.stdout)) == {"command", *fields}
+    assert done.stdout.count("\n") == 1
 
 
 @pytest.mark.parametrize("code", [2, 3, 4])

@@ -224,7 +224,8 @@ REFUSED = {
     "condition": (pl.when(pl.col("x") > 0).then(1), r"lf\.with_columns"),
     "literal": (pl.lit(31337), r"lf\.with_columns"),
     "length": (pl.len(), r"lf\.with_columns"),
-    "element": (pl.element(), r"lf\.with_columns"),
+    # Before 1.36 it is the same as pl.col("").
+    **({"element": (pl.element(), r"lf\.with_columns")} if not pl.element().meta.is_column() else {}),
     "alias": (pl.col("x").alias("y"), r"by its keyword: y=pl\.col"),
     "own alias": (pl.col("x").alias("x"), r"by its keyword"),
     "suffix": (pl.col("x").name.suffix("_y"), r"by its keyword"),

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.exact.amounts import budget_units
@@ -98,12 +99,13 @@ def test_the_optimal_test_passes_most_often():
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", TESTS)
 def test_draws_follow_the_probabilities(kind, seed):
-    """Passes within 5.5 standard deviations of what is expected, for 6 distances: fails one run in 2 million."""
+    """As often as is expected at 6 distances, by exact binomial tests that all but 1e-10 of runs pass."""
     source, passing, runs = SeededRandom(seed), made(kind, 1.0, 0.05), 3000
-    for distance in range(6):
-        passed = sum(passing.passes(distance, source) for _ in range(runs))
-        chance = passing.probability(distance)
-        assert abs(passed - runs * chance) <= 5.5 * math.sqrt(runs * chance * (1 - chance)) + 1
+    events = [
+        (f"{distance}", sum(passing.passes(distance, source) for _ in range(runs)), runs, passing.probability(distance))
+        for distance in range(6)
+    ]
+    assert rejects(events, 1e-10) == ""
 
 
 def test_distances_to_pass():

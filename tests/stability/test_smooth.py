@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.stability.smooth import exact_cauchy, smooth_noise, smooth_sensitivity_of
@@ -142,14 +143,12 @@ def test_scale_of_laplace_noise_is_as_proved():
 @pytest.mark.statistical
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 1000)])
 def test_noise_is_drawn_by_its_law(delta, seed):
-    """Each of 11 cells within 5.5 standard deviations of what is expected: fails one run in a million."""
+    """Each of 11 cells as often as is expected, by exact binomial tests that all but 1e-10 of runs pass."""
     noise, runs, source = smooth_noise(Fraction(1), delta), 4000, SeededRandom(seed)
     value, spread = Fraction(10, 3), Fraction(3, 2)
     drawn = [min(max(noise.add(value, spread, source), -2), 8) for _ in range(runs)]
     expected = law(10 / 3, float(spread / noise.alpha), noise.kind, -2, 8)
-    for cell, chance in expected.items():
-        seen = drawn.count(cell - 2)
-        assert abs(seen - runs * chance) <= 5.5 * math.sqrt(runs * chance) + 1
+    assert rejects([(f"{cell}", drawn.count(cell - 2), runs, p) for cell, p in expected.items()], 1e-10) == ""
 
 
 class Bits:

@@ -104,10 +104,10 @@ def test_a_row_is_in_no_more_subsamples_than_it_may():
 
 @pytest.mark.statistical
 def test_subsamples_have_their_rate(seed):
-    """100 subsamples of 2,000 rows at 0.1, in all within 6 standard deviations: fails one run in 500 million."""
+    """100 subsamples of 2,000 rows at 0.1, in all within 6.5 standard deviations: all but 8.2e-11 of runs pass."""
     drawn = _Subsamples(Loaded(2000, lambda rows: rows), Fraction(1, 10), 10**6, SeededRandom(seed))
     total = sum(drawn.rows(place).size for place in range(100))
-    assert abs(total - 20_000) < 6 * math.sqrt(18_000)
+    assert abs(total - 20_000) < 6.5 * math.sqrt(18_000)
 
 
 def largest_column(rows):
@@ -150,7 +150,9 @@ def test_units_and_edges():
         )
         assert found.value == 0
         for data in ([], [1], pl.DataFrame({"who": []}, schema={"who": pl.String})):
-            empty = dpf.release_if_subsamples_agree(data, functions.first, **BUDGET, **form, workers=0)
+            # One row alone is shown with a probability of delta.
+            rarely = {**BUDGET, "delta": 1e-12}
+            empty = dpf.release_if_subsamples_agree(data, functions.first, **rarely, **form, workers=0)
             assert empty.value is None
 
 
@@ -161,13 +163,17 @@ def panel_of(rows):
 
 
 def test_example_of_the_raw_data_problem():
-    """Row 7-16, example 7.3: analysts with the raw data vote on a method; what it finds is computed anew, privately."""
+    """Row 7-16, example 7.3: analysts with the raw data vote on a method; what it finds is computed anew, privately.
+
+    A point beyond the means of all 200 blocks has the weight e**-50 in the exponential mechanism, those within 9e-4, as
+    there are 4,480 means to a unit in the middle: false failure below 1e-18.
+    """
     data = np.random.default_rng(4).beta(4, 2, 20_000)
     ledger = dpf.Ledger(epsilon=2.0, delta=1e-6)
     verdict = dpf.release_if_subsamples_agree(data, panel_of, **BUDGET, ledger=ledger, workers=0)
     assert verdict.value is True
     found = dpf.subsample_and_aggregate(
-        data, functions.mean, blocks=100, bounds=(0, 1), epsilon=1.0, ledger=ledger, workers=0
+        data, functions.mean, blocks=200, bounds=(0, 1), epsilon=1.0, ledger=ledger, workers=0
     )
     assert abs(found.value - 2 / 3) < 0.2
     assert ledger.remaining.epsilon == 0

@@ -241,7 +241,10 @@ def test_every_draw_may_be_refined(monkeypatch):
 
 
 def test_wide_noise_lies_on_a_coarser_grid():
-    """Where the noise has a scale above 2**25 the figures do too, and are unbiased; false failure below 1e-8."""
+    """Where the noise has a scale above 2**25 the figures do too, and are unbiased.
+
+    False failure below 2e-11: six figures may be 7 standard deviations away.
+    """
     own = unit((0, 2**30), max_rows_per_step=4)
     method = BufferedToeplitz(32, own, rho(0.1))
     assert method.grid.exponent > 0
@@ -250,8 +253,8 @@ def test_wide_noise_lies_on_a_coarser_grid():
         figures = state.advance(np.full(20_000, 12_345_678_901), LIMIT * 128, SystemRandom(), 1)
         assert (figures % (1 << method.grid.exponent) == 0).all()
         expected = math.sqrt(method.variances(np.array([step]))[0])
-        assert abs((figures - step * 12_345_678_901).mean()) < 6 * expected / math.sqrt(20_000)
-        assert abs(figures.std() / expected - 1) < 6 / math.sqrt(40_000)
+        assert abs((figures - step * 12_345_678_901).mean()) < 7 * expected / math.sqrt(20_000)
+        assert abs(figures.std() / expected - 1) < 7 / math.sqrt(40_000)
 
 
 def test_the_rounding_is_in_the_sensitivity():

@@ -11,7 +11,7 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "spark_job.py"
 
 
 def test_the_example_releases_what_many_share(session, tmp_path):
-    """Each zone has some 4,500 riders, where a few hundred are needed; the zone of one is shown in 1e-7 of runs."""
+    """Each zone has some 4,500 riders, where a few hundred are needed; the zone of one is shown in 1e-10 of runs."""
     example = runpy.run_path(str(EXAMPLE))
     example["main"].__globals__["start"] = lambda: session
     release = example["main"](tmp_path, 100_000)
