@@ -1,0 +1,1 @@
+"""Graphs of attributes, and records drawn from the tables of their cliques."""
