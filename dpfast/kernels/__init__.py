@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -68,4 +68,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -206,4 +206,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

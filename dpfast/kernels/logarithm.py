@@ -114,4 +114,4 @@ def exponential_f32(r, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

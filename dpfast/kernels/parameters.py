@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -126,4 +126,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

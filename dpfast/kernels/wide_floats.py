@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -30,7 +30,7 @@ from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelReque
 from dpfast.workloads import marginals
 from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
 
-__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "synthesize"]
+__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "makes_model", "synthesize"]
 
 #: The stage of which the first row is read, after the charge.
 READING = "reading the data"
@@ -210,7 +210,7 @@ def synthesize(
     show = progress or _silent
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
-    if delta is not None or domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple)):
+    if delta is not None or makes_model(workload, domain):
         sets = asked_sets(workload, domain, megabytes)
         request = ModelRequest.read(domain, sets, megabytes, epsilon, delta, rho, rounds, selection, neighbors)
         opened = domain.open(source)
@@ -241,6 +241,11 @@ def synthesize(
         progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
     )
     return Synthesis(estimate, domain, rows)
+
+
+def makes_model(workload: object, domain: Domain) -> bool:
+    """Return whether a model is made though no delta is given: of too many cells, or of named sets of columns."""
+    return domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple))
 
 
 def groups_of(workload: Workload) -> int:

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

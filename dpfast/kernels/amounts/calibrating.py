@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

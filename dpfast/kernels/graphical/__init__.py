@@ -1,1 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

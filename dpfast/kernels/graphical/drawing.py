@@ -68,3 +68,6 @@ def draw_conditionally(table, starts, order, words, drawn):
                 column += 1
                 reached += table[code, column]
             drawn[order[start + i]] = column
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

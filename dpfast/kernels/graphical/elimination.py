@@ -135,3 +135,6 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
                     own[row, word] = bit_or(own[row, word], bit)
         _, found = eliminate(own, sizes, by_size, noise, cliques)
         cells[i] = min(cells[i], found)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -107,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -211,4 +211,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

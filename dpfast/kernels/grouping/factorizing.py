@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

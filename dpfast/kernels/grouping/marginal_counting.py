@@ -67,3 +67,6 @@ def count_marginals(codes, known, members, starts, sizes, offsets, tables):
             cell += base
             inside = (known[i] != 0) & (cell < stop)
             tables[cell if inside else trash] += 1
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

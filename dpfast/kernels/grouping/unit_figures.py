@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

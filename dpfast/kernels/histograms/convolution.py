@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

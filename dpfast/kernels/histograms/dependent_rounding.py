@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

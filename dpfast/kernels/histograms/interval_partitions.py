@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

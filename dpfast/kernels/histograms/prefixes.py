@@ -229,4 +229,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

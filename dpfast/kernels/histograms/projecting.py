@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -148,4 +148,4 @@ def fit_siblings(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

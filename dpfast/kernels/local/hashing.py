@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -87,4 +87,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

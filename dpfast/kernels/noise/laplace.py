@@ -191,4 +191,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

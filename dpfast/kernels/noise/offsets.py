@@ -86,4 +86,4 @@ def discrete_offset_from_one(scale):
     return -z * polynomial(z * z, LOG_COSH)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -77,4 +77,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

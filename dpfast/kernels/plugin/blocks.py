@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

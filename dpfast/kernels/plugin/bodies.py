@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

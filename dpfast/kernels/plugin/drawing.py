@@ -192,4 +192,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

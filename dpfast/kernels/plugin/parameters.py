@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

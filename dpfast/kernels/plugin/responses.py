@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

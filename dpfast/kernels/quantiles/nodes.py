@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

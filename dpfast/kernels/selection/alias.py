@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

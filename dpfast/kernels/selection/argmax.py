@@ -165,4 +165,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

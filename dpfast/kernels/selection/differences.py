@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

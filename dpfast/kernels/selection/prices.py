@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

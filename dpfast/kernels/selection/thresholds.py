@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

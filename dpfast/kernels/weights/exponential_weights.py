@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

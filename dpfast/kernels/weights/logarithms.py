@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

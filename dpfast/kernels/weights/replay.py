@@ -259,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

@@ -118,4 +118,4 @@ def multiply_rows(weights, query, eta, outside, inside, totals):
         totals[row] = _update(weights[row], its_query, its_eta, outside[row], inside[row])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc

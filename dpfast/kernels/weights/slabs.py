@@ -137,4 +137,4 @@ def add_to_segments(logarithms, edges, terms):
         add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 57be410ba2d0cd87
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 725c5de447cbb0dc
