@@ -141,10 +141,8 @@ def synthesize(
             progress("writing")
             outputs.save_frame(records, "the records were paid for, and are")
             if isinstance(estimate, Estimate):
-                dense = estimate
-                outputs.save_chart(
-                    lambda path: dense.plot(path, opened.count() if public else None), "the records were"
-                )
+                draw = estimate.plot
+                outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
         content = f"{records.height:,} records of {records.width} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
