@@ -47,9 +47,10 @@ def _orders(attributes: int, tries: int) -> list[tuple[bool, NDArray[np.float64]
 
     Multiples of an irrational number, less their whole parts, are spread evenly: that is all the chance there is.
     """
-    places = np.arange(1, attributes + 1)
-    varied = [_VARIATION * (places * (attempt - 1) * _IRRATIONAL % 1.0) for attempt in range(tries)]
-    return [(attempt % 2 == 1, own if attempt > 1 else np.zeros(attributes)) for attempt, own in enumerate(varied)]
+    places = np.arange(1.0, attributes + 1.0)
+    return [
+        (attempt % 2 == 1, _VARIATION * (places * max(attempt - 1, 0) * _IRRATIONAL % 1.0)) for attempt in range(tries)
+    ]
 
 
 def find_cliques(sizes: Sequence[int], sets: Iterable[Attributes]) -> tuple[Attributes, ...]:

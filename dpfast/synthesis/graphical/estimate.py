@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,14 @@ from dpfast.graphical.drawing import draw_codes
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
-from dpfast.showing import html_lines, html_table
+from dpfast.showing import brief, html_lines, html_table
 
 __all__ = ["ModelEstimate"]
+
+#: Attributes by their names.
+Columns: TypeAlias = Annotated[
+    Sequence[str], Special(lambda: (5, None, 0.5, "x", b"x", [], ["none such"], [5], [["x"]], object()))
+]
 
 
 class ModelEstimate:
@@ -52,7 +57,7 @@ class ModelEstimate:
     >>> domain = dpf.Domain({name: 4 for name in rows.columns})
     >>> ledger = dpf.Ledger(epsilon=2.0, delta=1e-9)
     >>> made = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger)
-    >>> domain.cells > 2**63, made.estimate.marginal("x0", "x7").shape, made.frame.width
+    >>> domain.cells > 2**63, made.estimate.marginal(["x0", "x7"]).shape, made.frame.width
     (True, (4, 4), 40)
 
     """
@@ -88,10 +93,13 @@ class ModelEstimate:
         """How many cells the tables have together."""
         return self._weights.tree.cells
 
-    def marginal(
-        self, *names: Annotated[str, Special(lambda: (5, None, 0.5, b"x", "none such", ["x"]))]
-    ) -> NDArray[np.float64]:
+    def marginal(self, columns: Columns) -> NDArray[np.float64]:
         """Return the estimated counts over some attributes, an axis for each in the order given.
+
+        Parameters
+        ----------
+        columns
+            Names of attributes, each once.
 
         Raises
         ------
@@ -99,10 +107,11 @@ class ModelEstimate:
             There is no such attribute, or one is named twice.
 
         """
-        places = [self.names.index(name) if isinstance(name, str) and name in self.names else -1 for name in names]
-        if -1 in places or len(set(places)) < len(places):
-            wrong = names[places.index(-1)] if -1 in places else names
-            raise ParameterError("names", wrong, "different attributes of the domain", f"they are {self.names}")
+        names = list(columns) if isinstance(columns, (list, tuple)) else []
+        places = [self.names.index(name) for name in names if isinstance(name, str) and name in self.names]
+        if not places or len(places) < len(names) or len(set(places)) < len(places):
+            allowed = f"a list of different columns of the domain, which are {brief(list(self.names))}"
+            raise ParameterError("columns", columns, allowed)
         order = sorted(places)
         table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
         return table.transpose([order.index(place) for place in places]).copy()
