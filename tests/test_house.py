@@ -37,6 +37,7 @@ FLOORS = [
     ("workloads",),
     ("ledger", "mechanisms"),
     ("strategies", "weights"),
+    ("graphical",),
     ("synthesis",),
     ("releases", "answering"),
     # The rest of the book, one room each.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -39,11 +39,16 @@ if TYPE_CHECKING:
     from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.synthesis.estimate import Estimate
+    from dpfast.synthesis.graphical.estimate import ModelEstimate
     from dpfast.synthesis.synthesizing import Synthesis
     from dpfast.workloads import Workload
 
 __all__ = ["synthesize"]
 
+#: What shall be right: None for the usual.
+Queries: TypeAlias = "Workload | list[tuple[str, ...]] | None"
+
+_ENDED = "ended early: what was not measured is paid for all the same"
 _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
 
 
@@ -73,8 +78,10 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
     help="What shall be right: marginals:K, cells, or for one column prefix or ranges.  [default: marginals:2]",
 )
 @EPSILON
+@click.option("--delta", type=float, help="Beside epsilon: a model is measured, for which Gaussian noise serves.")
 @RHO
-@click.option("--rounds", type=int, default=30, show_default=True, help="How many queries or marginals are measured.")
+@click.option("--rounds", type=int, help="How many queries or marginals.  [default: 30, of a model 2 a column]")
+@click.option("--max-megabytes", type=float, default=16.0, show_default=True, help="The most that a model may take.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
 @NEIGHBORS
 @choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
@@ -101,6 +108,7 @@ def synthesize(
     never given back. If the command is interrupted after the charge, it writes what was measured so far.
     """
     from dpfast.aggregation.sources import open_source
+    from dpfast.synthesis.estimate import Estimate
 
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
@@ -120,7 +128,8 @@ def synthesize(
         data, dtypes = take_data(files, read_schema(schema))
         source = open_source(data, schema=dtypes)
         axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
-        queries = _read_workload(workload, axes)
+        queries = _read_workload(workload, axes, models=given["delta"] is not None)
+        _check_plot(destination, axes, models=given["delta"] is not None)
         opened = axes.open(source)
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)
@@ -131,7 +140,9 @@ def synthesize(
             estimate, records = made.estimate, made.frame
             progress("writing")
             outputs.save_frame(records, "the records were paid for, and are")
-            outputs.save_chart(lambda path: estimate.plot(path, opened.count() if public else None), "the records were")
+            if isinstance(estimate, Estimate):
+                draw = estimate.plot
+                outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
         content = f"{records.height:,} records of {records.width} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
@@ -151,7 +162,7 @@ def synthesize(
 
 
 def _synthesized(
-    source: Source, axes: Domain, queries: Workload | None, place: str, given: dict[str, Any], progress: Progress
+    source: Source, axes: Domain, queries: Queries, place: str, given: dict[str, Any], progress: Progress
 ) -> Synthesis:
     """Charge, count, measure and draw; from the count on, an interrupt ends the rounds and keeps what was measured."""
     from dpfast.synthesis.synthesizing import READING, synthesize
@@ -173,10 +184,26 @@ def _synthesized(
     return run_charged(lambda: synthesize(source, axes, queries, progress=show, **given), cost, place, progress)
 
 
-def _described(estimate: Estimate, axes: Domain) -> list[str]:
+def _check_plot(destination: Destination, axes: Domain, *, models: bool) -> None:
+    """Refuse a chart of all answers where a model is made, which does not list them."""
+    from dpfast.synthesis.synthesizing import makes_model
+
+    if destination.plot is not None and (models or makes_model(None, axes)):
+        raise CommandError("--plot draws the answers of a histogram, but a model is made; leave --plot out")
+
+
+def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
     """Return what was done, in lines; they depend on the data only through what was paid for."""
+    from dpfast.synthesis.estimate import Estimate
     from dpfast.synthesis.synthesizing import groups_of
 
+    if not isinstance(estimate, Estimate):
+        measured, reach = estimate.rounds.height, estimate.rounds["error95"][-1]
+        lines = [
+            f"measured {measured} marginals of {len(axes.shape)} columns, the last one's counts each within "
+            f"{reach:,.6g} with probability 0.95; a model of {estimate.cells:,} cells",
+        ]
+        return lines if estimate.complete else [*lines, _ENDED]
     measured, number = estimate.rounds.height, groups_of(estimate.workload)
     kind = "queries" if estimate.workload.groups is None else "marginals"
     reach = estimate.rounds["error95"][0] if measured else 0
@@ -185,9 +212,7 @@ def _described(estimate: Estimate, axes: Domain) -> list[str]:
         f"measured {measured} of {number} {kind} over {shape} cells, each answer within {reach:,.6g} with "
         "probability 0.95",
     ]
-    if not estimate.complete:
-        lines.append("ended early: what was not measured is paid for all the same")
-    return lines
+    return lines if estimate.complete else [*lines, _ENDED]
 
 
 def _names(columns: str) -> list[str]:
@@ -266,22 +291,26 @@ def _read_domain_file(path: str, names: list[str]) -> dict[str, Any]:
     return {name: axis for name, axis in declared.items() if name in names}
 
 
-def _read_workload(text: str | None, axes: Domain) -> Workload | None:
-    """Return the workload that is named, None for the usual one."""
+def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:
+    """Return the workload that is named, None for the usual one; for a model, sets of columns."""
     import dpfast as dpf
-    from dpfast.synthesis.cell_weights import check_cells
+    from dpfast.synthesis.synthesizing import makes_model
 
     shape = axes.shape
-    check_cells(math.prod(shape), "columns")
+    models = models or makes_model(None, axes)
     if text is None:
         return None
     kind, _, number = text.partition(":")
     mend = "write marginals:2, cells, or for one column prefix or ranges"
+    if models and kind != "marginals":
+        raise CommandError(f"--workload {shortened(text)} is not for a model of small tables; write marginals:2")
     if kind == "marginals":
         if not number.isdecimal() or not 1 <= int(number) <= len(shape):
             raise CommandError(
                 f"--workload {shortened(text)} must be marginals:K with K from 1 to {len(shape)}; {mend}"
             )
+        if models:
+            return list(combinations(axes.names, int(number)))
         return dpf.workloads.marginals(shape, int(number))
     if number or kind not in ("cells", "prefix", "ranges"):
         raise CommandError(f"--workload {shortened(text)} is not known; {mend}")

@@ -17,9 +17,12 @@ from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Data, Schema, Source, missing_column, open_source
 from dpfast.arguments import THREADS, Threads
 from dpfast.domain.attributes import Attribute
-from dpfast.domain.reading import reader_of
+from dpfast.domain.marginal_counting import MarginalCounter
+from dpfast.domain.reading import Reader, reader_of
+from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
+from dpfast.kernels.grouping.marginal_counting import mark_known
 
 __all__ = ["OpenRecords", "open_records"]
 
@@ -38,16 +41,13 @@ class OpenRecords:
         schema = source.schema()
         source.require(attribute.name for attribute in attributes)
         self.source = source
+        self._attributes = tuple(attributes)
         self._shape = tuple(attribute.size for attribute in attributes)
-        self._columns = []
-        stride = math.prod(self._shape)
+        self._readers = []
         for attribute in attributes:
             if attribute.name not in schema:
                 raise missing_column(attribute.name, schema.names(), "the domain")
-            stride //= attribute.size
-            reader = reader_of(attribute, schema[attribute.name], clamps=clamps)
-            other = UNKNOWN if attribute.other is None else np.uint64(attribute.other * stride)
-            self._columns.append((reader, np.uint64(attribute.declared), np.uint64(stride), other))
+            self._readers.append(reader_of(attribute, schema[attribute.name], clamps=clamps))
 
     def count(self, *, threads: Threads = None) -> NDArray[np.int64]:
         """Return the exact count of every cell, int64: private.
@@ -68,12 +68,44 @@ class OpenRecords:
 
         """
         most = THREADS.read_optional("threads", threads)
+        check_size(math.prod(self._shape), "domain", "cells")
         return read_guarded(self.source, lambda: self._count(most))
+
+    def count_marginals(
+        self, sets: Sequence[tuple[int, ...]], *, threads: int | None = None
+    ) -> list[NDArray[np.int64]]:
+        """Return the exact counts of some sets of attributes, each in one dimension: private.
+
+        A record is in a cell of each of them, or of none: in none if one of its values is in no cell. One pass is made
+        over the data, and the domain may have any number of cells.
+
+        Parameters
+        ----------
+        sets
+            The places of the attributes of each marginal.
+        threads
+            As for `count`.
+
+        Raises
+        ------
+        DpfastError, MemoryError
+            As `count` does.
+
+        """
+        return read_guarded(self.source, lambda: self._count_marginals(sets, threads))
+
+    def _count_marginals(self, sets: Sequence[tuple[int, ...]], threads: int | None) -> list[NDArray[np.int64]]:
+        counter = MarginalCounter(self._shape, sets, self._codes_of, threads)
+        check_rows(self.source, feed(self.source, self._expressions, counter.add))
+        return counter.tables()
+
+    @property
+    def _expressions(self) -> list[pl.Expr]:
+        return [reader.expression.alias(f"key{i}") for i, reader in enumerate(self._readers)]
 
     def _count(self, threads: int | None) -> NDArray[np.int64]:
         scatter = Scatter(math.prod(self._shape), self._cells_of, [ROWS], threads)
-        columns = [reader.expression.alias(f"key{i}") for i, (reader, *_) in enumerate(self._columns)]
-        check_rows(self.source, feed(self.source, columns, scatter.add))
+        check_rows(self.source, feed(self.source, self._expressions, scatter.add))
         (table,) = scatter.tables()
         assert isinstance(table, np.ndarray)
         return table[:-1].reshape(self._shape)
@@ -82,19 +114,37 @@ class OpenRecords:
         """Return the cell of each row (uint64), for rows in none a number beyond all."""
         cells = block.slots
         cells[:] = 0
-        for i, (reader, declared, stride, other) in enumerate(self._columns):
-            places, known = reader.read(block, f"key{i}")
-            # Some stand in the data's own memory; the kernel is compiled once for all.
-            places = places.view()
-            places.setflags(write=False)
-            add_key_codes(places, known, np.uint64(0), declared, stride, other, cells)
+        stride = math.prod(self._shape)
+        for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
+            stride //= attribute.size
+            other = UNKNOWN if attribute.other is None else np.uint64(attribute.other * stride)
+            places, known = _to_read(reader, block, i)
+            declared, step = np.uint64(attribute.declared), np.uint64(stride)
+            add_key_codes(places, known, np.uint64(0), declared, step, other, cells)
         return cells
+
+    def _codes_of(self, block: Block, codes: NDArray[np.uint32], known: NDArray[np.uint8]) -> None:
+        """Set each attribute's codes, and 0 in ``known`` for rows that are in no cell."""
+        known[:] = 1
+        for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
+            other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
+            places, valid = _to_read(reader, block, i)
+            mark_known(places, valid, np.uint64(attribute.declared), other, codes[i, : known.size], known)
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
 
     def __repr__(self) -> str:
         return f"OpenRecords({' x '.join(f'{length:,}' for length in self._shape)} cells)"
+
+
+def _to_read(reader: Reader, block: Block, place: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a reader says of a block."""
+    places, known = reader.read(block, f"key{place}")
+    # Some stand in the data's own memory; the kernel is compiled once for all.
+    places = places.view()
+    places.setflags(write=False)
+    return places, known
 
 
 def open_records(data: Data, schema: Schema, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:

@@ -14,17 +14,17 @@ from dpfast.aggregation.sources import Data, Schema
 from dpfast.arguments import Choice, Special, Threads, Whole
 from dpfast.domain.attributes import Values, read_attribute
 from dpfast.domain.counting import OpenRecords, open_records
-from dpfast.domain.records import draw_records, label_cells
-from dpfast.domain.shapes import SHAPE
+from dpfast.domain.records import draw_records, fill_columns, label_cells
+from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 
-__all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "Outside", "Records", "histogram"]
+__all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "DrawsCodes", "Outside", "Records", "histogram"]
 
 
 def _no_attributes() -> Iterator[object]:
-    yield from (5, "a", object(), {}, [], [("a", 2)], {2: ["x"]}, {"a": 2**20, "b": 2**20})
+    yield from (5, "a", object(), {}, [], [("a", 2)], {2: ["x"]}, {"a": 2**31})
     values: tuple[object, ...] = (
         None,
         True,
@@ -66,9 +66,19 @@ class DrawsCells(Protocol):
         """Return a cell for each record."""
 
 
+@runtime_checkable
+class DrawsCodes(Protocol):
+    """An estimate over too many cells to number them, that records' codes can be drawn from."""
+
+    shape: tuple[int, ...]
+
+    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
+        """Return a row for each attribute: each record's code."""
+
+
 #: Numbers of cells, or an estimate that they are drawn from.
 Places: TypeAlias = Annotated[
-    ArrayLike | DrawsCells,
+    ArrayLike | DrawsCells | DrawsCodes,
     Special(
         lambda: (
             5,
@@ -156,7 +166,7 @@ class Domain:
         self._attributes = [read_attribute(name, values, null=outside == "null") for name, values in attributes.items()]
         self._clamps = outside == "clamp"
         self.names = tuple(attribute.name for attribute in self._attributes)
-        self.shape = SHAPE.read("attributes", [attribute.size for attribute in self._attributes])
+        self.shape = tuple(attribute.size for attribute in self._attributes)
 
     @property
     def cells(self) -> int:
@@ -230,6 +240,7 @@ class Domain:
         These are public keys of a plan: ``dpf.plan(data, by=domain.by, keys=domain.frame(), workload=...)``. A plan
         leaves rows with other keys out, as "drop" does. Its null keys hold nulls, and what lies outside of bins.
         """
+        check_size(self.cells, "domain", "cells")
         return label_cells(np.arange(self.cells), [attribute.labels for attribute in self._attributes])
 
     def records(self, cells: Places, n: Records = None, *, random: Random = None) -> pl.DataFrame:
@@ -264,12 +275,14 @@ class Domain:
 
         """
         source = random_source(random)
-        if isinstance(cells, DrawsCells) and not isinstance(cells, type):
-            given = tuple(cells.histogram.shape)
+        if isinstance(cells, (DrawsCells, DrawsCodes)) and not isinstance(cells, type):
+            given = tuple(cells.histogram.shape if isinstance(cells, DrawsCells) else cells.shape)
             if given != self.shape:
                 mend = "give an estimate of a histogram that this domain counted"
                 raise ParameterError("cells", Words(f"an estimate of shape {given}"), f"of shape {self.shape}", mend)
-            return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
+            if isinstance(cells, DrawsCells):
+                return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
+            return fill_columns(list(cells.draw_codes(n, random=source)), self._attributes, source)
         if n is not None:
             raise ParameterError("n", n, "left out", "it says how many records to draw from an estimate")
         try:

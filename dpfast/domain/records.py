@@ -13,7 +13,7 @@ from dpfast.domain.attributes import Attribute
 from dpfast.queries import Bins
 from dpfast.randomness import Keystream, Purpose
 
-__all__ = ["draw_records", "label_cells"]
+__all__ = ["draw_records", "fill_columns", "label_cells"]
 
 
 def label_cells(cells: NDArray[np.int64], labels: Sequence[pl.Series]) -> pl.DataFrame:
@@ -24,7 +24,11 @@ def label_cells(cells: NDArray[np.int64], labels: Sequence[pl.Series]) -> pl.Dat
 
 def draw_records(cells: NDArray[np.int64], attributes: Sequence[Attribute], source: Any) -> pl.DataFrame:
     """Return a record for each cell, with a number drawn evenly within its bin where there are bins."""
-    places = np.unravel_index(cells, tuple(attribute.size for attribute in attributes))
+    return fill_columns(np.unravel_index(cells, tuple(attribute.size for attribute in attributes)), attributes, source)
+
+
+def fill_columns(places: Sequence[NDArray[Any]], attributes: Sequence[Attribute], source: Any) -> pl.DataFrame:
+    """Return records by each one's place along each attribute."""
     return pl.DataFrame(
         [
             attribute.labels.gather(place) if attribute.bins is None else _draw_numbers(attribute.bins, place, source)
@@ -33,7 +37,7 @@ def draw_records(cells: NDArray[np.int64], attributes: Sequence[Attribute], sour
     )
 
 
-def _draw_numbers(bins: Bins, places: NDArray[np.int64], source: Any) -> pl.Series:
+def _draw_numbers(bins: Bins, places: NDArray[Any], source: Any) -> pl.Series:
     """Return numbers within bins, whole ones if the edges are; null past the last bin."""
     words = np.empty(places.size, np.uint64)
     if words.size:

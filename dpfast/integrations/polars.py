@@ -24,6 +24,7 @@ same: ``dpf.release(trips, by="city", rides=dpf.count(), ...)``; or it names the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Generic, TypeVar
 
 import polars as pl
@@ -64,6 +65,7 @@ from dpfast.releases.wishes import Limit, Wishes
 from dpfast.rows.filters import OwnFilter
 from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
+from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked
 from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
 from dpfast.workloads.workload import OwnQueries
 
@@ -236,13 +238,15 @@ class Frames(Generic[_Frame]):
     def synthesize(
         self,
         domain: Annotated[Domain, DOMAIN],
-        workload: OwnQueries = None,
+        workload: OwnQueries | Asked = None,
         *,
         ledger: Annotated[Ledger, LEDGER],
         epsilon: Epsilon = None,
+        delta: Delta = None,
         rho: Rho = None,
         rows: Records = None,
-        rounds: Annotated[int, ROUNDS] = 30,
+        rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
+        max_megabytes: Annotated[float, MEGABYTES] = 16.0,
         selection: Annotated[str, SELECTION] = "exponential",
         neighbors: Neighbors = "add_remove",
         dataset: OwnName = None,

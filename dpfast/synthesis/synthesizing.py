@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Epsilon, Rho, ShownAmounts
+from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance, Special
@@ -21,14 +21,16 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.showing import html_lines, html_table
-from dpfast.synthesis.cell_weights import check_cells
+from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import mwem
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
+from dpfast.synthesis.graphical.estimate import ModelEstimate
+from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelRequest, asked_sets
 from dpfast.workloads import marginals
 from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
 
-__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "synthesize"]
+__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "makes_model", "synthesize"]
 
 #: The stage of which the first row is read, after the charge.
 READING = "reading the data"
@@ -56,7 +58,7 @@ class Synthesis:
 
     """
 
-    estimate: Estimate
+    estimate: Estimate | ModelEstimate
     domain: Domain
     rows: int | None
 
@@ -89,13 +91,15 @@ class Synthesis:
 def synthesize(
     data: Data,
     domain: Annotated[Domain, DOMAIN],
-    workload: OwnQueries = None,
+    workload: OwnQueries | Asked = None,
     *,
     ledger: Annotated[Ledger, LEDGER],
     epsilon: Epsilon = None,
+    delta: Delta = None,
     rho: Rho = None,
     rows: Records = None,
-    rounds: Annotated[int, ROUNDS] = 30,
+    rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
+    max_megabytes: Annotated[float, MEGABYTES] = 16.0,
     selection: Annotated[str, SELECTION] = "exponential",
     neighbors: Neighbors = "add_remove",
     dataset: OwnName = None,
@@ -105,10 +109,20 @@ def synthesize(
     """Make records that answer queries nearly as the data do, by private measurements of them.
 
     Guarantee
-        The records, and the estimate that they are drawn from, are together epsilon-differentially private, or
+        The records, and the estimate that they are drawn from, are together (epsilon, delta)-differentially private, or
         rho-zCDP, where neighbouring data differ in one row. The ledger is charged before any row is read, whatever the
         data (an empty frame is charged too), and a charge is never given back. No error after the charge depends on
-        values. It is `dpfast.mwem` over the counts of `dpfast.Domain`, whose guarantees are proved there.
+        values.
+
+        Of a domain whose cells memory holds it is `dpfast.mwem` over the counts of `dpfast.Domain`, whose guarantees
+        are proved there, unless a delta is given. Of any other it is a model (Notes).
+
+        Proof for the model. A row is in one cell of each marginal at most, so that neighbours' counts differ by one in
+        one cell of each, or in two where rows are replaced. Single attributes are measured with noise for that change;
+        then, in each round, a set of attributes is selected by the exponential mechanism, whose scores such a change
+        moves by at most their sensitivity whatever was measured before, and measured. The costs add up to the budget,
+        in rho where there is a delta (Bun, Steinke 2016): the number of rounds and their shares are fixed beforehand.
+        All else is made of noisy counts.
 
     Parameters
     ----------
@@ -117,18 +131,23 @@ def synthesize(
     domain
         The public values of the columns that the records shall have; nothing of it is read from the data.
     workload
-        What shall be answered well, over the domain's cells: one of `dpfast.workloads`. By default the counts of all
-        pairs of columns, or of the only one.
+        What shall be answered well: one of `dpfast.workloads` over the domain's cells; or, for a model, the sets of
+        columns whose counts it shall know, a list of tuples of names. By default the counts of all pairs of columns, or
+        of the only one; of pairs with few enough cells for the model.
     ledger
         The budget.
-    epsilon, rho
-        The whole budget of the records, one of the two; rho for ledgers with the accountant "zcdp" or "rdp".
+    epsilon, delta, rho
+        The whole budget of the records: epsilon, perhaps with a delta, or rho, which is for ledgers with the accountant
+        "zcdp" or "rdp".
     rows
         How many records. By default about as many as the data have: the estimate's total.
     rounds
-        How many queries, or sets of columns, are measured.
+        How many queries, or sets of columns, are measured. By default 30, and for a model twice as many as there are
+        columns.
+    max_megabytes
+        How much memory the model's tables may take, from 0.01 to 16,000.
     selection
-        "exponential" or "permute_and_flip": how the next one to be measured is selected.
+        "exponential" or "permute_and_flip": how the next one to be measured is selected; the first, for a model.
     neighbors
         "add_remove"; or "replace", where the number of rows is public, and the domain must leave none of them out.
     dataset
@@ -154,9 +173,19 @@ def synthesize(
     DpfastError
         The data cannot be read to their end, after the charge; the message shows nothing of them.
 
+    Notes
+    -----
+    A model is a tree of tables over a few columns each, which agree where they meet: of all histograms the one of least
+    relative entropy to the even one plus squared misfits (`dpfast.graphical.tree_weights`). How large the tables are is
+    known before anything is measured, and a set of columns is measured only if the model stays within
+    ``max_megabytes``. After McKenna, Mullins, Sheldon, Miklau (2022), with three changes: all rounds have one share of
+    the budget; a set's score counts in each cell only what the noise of a measurement leaves to be mended; and the fit
+    holds noisy counts softly, so that large marginals help before each of their cells is known.
+
     References
     ----------
-    Hardt, Ligett, McSherry (2012); see `dpfast.mwem`.
+    Hardt, Ligett, McSherry (2012); see `dpfast.mwem`. McKenna, Sheldon, Miklau (2019), and McKenna, Mullins, Sheldon,
+    Miklau (2022), for models.
 
     Examples
     --------
@@ -172,15 +201,24 @@ def synthesize(
     DOMAIN.read("domain", domain)
     LEDGER.read("ledger", ledger)
     rows = RECORDS.read_optional("rows", rows)
-    queries = _read_workload(workload, domain)
+    megabytes = MEGABYTES.read("max_megabytes", max_megabytes)
     if read_neighbors(neighbors) == "replace" and domain.outside != "null":
         left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
         raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
     if progress is not None and not callable(progress):
         raise ParameterError("progress", progress, "a function of the name of a stage, or None")
     show = progress or _silent
-    number = groups_of(queries)
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
+    named = path_of(data) if dataset is None else dataset
+    if delta is not None or makes_model(workload, domain):
+        sets = asked_sets(workload, domain, megabytes)
+        request = ModelRequest.read(domain, sets, megabytes, epsilon, delta, rho, rounds, selection, neighbors)
+        opened = domain.open(source)
+        source.check()
+        return Synthesis(request.run(opened, ledger, named, show), domain, rows)
+    queries = _read_workload(workload, domain)
+    number = groups_of(queries)
+    most = 30 if rounds is None else rounds
     opened = domain.open(source)
     source.check()
 
@@ -194,15 +232,20 @@ def synthesize(
         queries,
         epsilon=epsilon,
         rho=rho,
-        rounds=rounds,
+        rounds=most,
         selection=selection,
         neighbors=neighbors,
         ledger=ledger,
-        dataset=path_of(data) if dataset is None else dataset,
+        dataset=named,
         privacy_unit="row",
-        progress=lambda done: show(f"{done} of {min(rounds, number)} rounds"),
+        progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
     )
     return Synthesis(estimate, domain, rows)
+
+
+def makes_model(workload: object, domain: Domain) -> bool:
+    """Return whether a model is made though no delta is given: of too many cells, or of named sets of columns."""
+    return domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple))
 
 
 def groups_of(workload: Workload) -> int:
@@ -211,7 +254,7 @@ def groups_of(workload: Workload) -> int:
     return len(workload) if groups is None else len(groups) - 1
 
 
-def _read_workload(workload: OwnQueries, domain: Domain) -> Workload:
+def _read_workload(workload: object, domain: Domain) -> Workload:
     """Return what was asked, over the cells of the domain."""
     check_cells(domain.cells, "domain")
     if workload is None:

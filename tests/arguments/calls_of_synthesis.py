@@ -109,6 +109,7 @@ STRATEGIES = [
     of("MatrixRelease.frame", MATRIX.frame, confidence=0.9),
 ]
 ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
+MODEL = dpf.synthesize(RECORDS, DOMAIN, [("a", "b")], epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1)).estimate
 ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
 BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
 SYNTHESIS = [
@@ -130,6 +131,21 @@ SYNTHESIS = [
         dpf.synthesize,
         lambda: {"data": RECORDS, "domain": DOMAIN, "epsilon": 0.1, "rounds": 1, "ledger": dpf.Ledger(epsilon=1000)},
     ),
+    Call(
+        "synthesize a model",
+        dpf.synthesize,
+        lambda: {
+            "data": RECORDS,
+            "domain": DOMAIN,
+            "workload": [("a", "b"), ("a",)],
+            "epsilon": 0.1,
+            "delta": 1e-9,
+            "rounds": 1,
+            "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
+        },
+    ),
+    of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
+    of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
     of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
     of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
     of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),

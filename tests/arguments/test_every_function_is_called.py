@@ -18,7 +18,17 @@ from .calls import every_call
 ROOMS = ("workloads", "domain", "ledger", "strategies", "synthesis", "charts", "attacks", "streaming", "sketches")
 FUNCTIONS = [call.function for call in every_call()]
 #: Strategies, products of workloads and errors are made of these: the package calls them, with what it has checked.
-WITHIN = {"answer_along", "transposed_along", "energy", "error", "measure", "reconstruct", "sensitivity", "variances"}
+WITHIN = {
+    "answer_along",
+    "count_marginals",
+    "transposed_along",
+    "energy",
+    "error",
+    "measure",
+    "reconstruct",
+    "sensitivity",
+    "variances",
+}
 
 
 def takes_arguments(function):

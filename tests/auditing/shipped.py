@@ -156,6 +156,14 @@ def synthesized(values):
     return dpf.synthesize(data, domain, epsilon=1.0, rows=20, rounds=1, ledger=ledger()).frame["x"].sort()
 
 
+def synthesized_model(values):
+    domain = dpf.Domain({"x": ["a", "b", "c"], "y": 2, "z": 2})
+    data = pl.DataFrame({"x": values, "y": 1, "z": 0}, schema={"x": pl.String, "y": pl.Int64, "z": pl.Int64})
+    sets = [("x", "y"), ("y", "z"), ("x", "z")]
+    made = dpf.synthesize(data, domain, sets, epsilon=1.0, rows=20, rounds=2, ledger=ledger())
+    return [*made.estimate.marginal(["x", "y"]).reshape(-1), *made.estimate.rounds["columns"].list.join("")]
+
+
 def answered(counts):
     table = pl.DataFrame({"n": list(counts), "epsilon": [0.5, 0.25, 0.125, 0.125]})
     return dpf.answer(table, value="n", epsilon="epsilon", ledger=ledger())["answer"]
@@ -272,6 +280,7 @@ SHIPPED = [
     Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", quick=150),
     Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
+    Shipped("synthesize", synthesized_model, ["a"] * 9 + ["b"], ["a"] * 9, what="models", quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism, delta=0.05), HISTOGRAM, MORE, delta=0.05, what="Gaussian"),

@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

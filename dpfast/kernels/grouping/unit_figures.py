@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

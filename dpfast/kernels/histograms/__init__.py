@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

@@ -47,4 +47,4 @@ def one_bit_reports(words, values, low, high, lie, released):
         released[i] = np.uint8(1 if words[i] < threshold else 0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

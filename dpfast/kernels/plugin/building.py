@@ -101,4 +101,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

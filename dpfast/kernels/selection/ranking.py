@@ -374,4 +374,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

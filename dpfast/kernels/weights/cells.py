@@ -306,4 +306,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

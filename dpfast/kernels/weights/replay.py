@@ -26,6 +26,7 @@ from dpfast.kernels.weights.cells import total_of
 
 __all__ = [
     "fit_mass",
+    "fit_masses",
     "project",
     "replay_marginals",
     "replay_real_rows",
@@ -72,6 +73,35 @@ def fit_mass(mass, dual, value, softness):
     if moved < LEAST_DUAL or w == 0.0:
         return math.exp(LEAST_DUAL - dual), LEAST_DUAL
     return softness * w / mass, moved
+
+
+@kernel
+def fit_masses(masses, duals, values, softness):
+    """Fit disjoint queries of zeros and ones: set each mass to its factor, and move its dual.
+
+    Parameters
+    ----------
+    masses
+        In: the queries' masses. Out: what to multiply them by.
+    duals, values
+        Of each query.
+    softness
+        Of all of them.
+
+    Returns
+    -------
+    float
+        The sum of all moves of masses, as a part of the sum of all masses.
+
+    """
+    before, moved = 0.0, 0.0
+    for i in range(masses.size):
+        mass = masses[i]
+        factor, duals[i] = fit_mass(mass, duals[i], values[i], softness)
+        masses[i] = factor
+        before += mass
+        moved += abs(factor - 1.0) * mass
+    return moved / before if before > 0.0 else 0.0
 
 
 @kernel
@@ -229,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3852d2d656d031b8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11

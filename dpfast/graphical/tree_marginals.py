@@ -1,0 +1,112 @@
+"""Marginals of weights in a tree, over any attributes: the cliques between these are summed out one after the other.
+
+With the tree's weights p, a clique's table over its separator's is the law of its other attributes, given those; what
+lies beyond the cliques that hold the attributes asked for sums to 1, and is left out. From the leaves of that part of
+the tree on, each clique tells the next how its asked attributes depend on what the two have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.graphical.tree_weights import TreeWeights
+from dpfast.graphical.views import View
+
+__all__ = ["TreeMarginals"]
+
+Attributes = tuple[int, ...]
+Floats = NDArray[np.float64]
+
+
+class TreeMarginals:
+    """Marginals of weights as they are now: what is summed for one of them is kept for the others.
+
+    Parameters
+    ----------
+    weights
+        Whose tables agree: after `TreeWeights.fit`.
+
+    """
+
+    def __init__(self, weights: TreeWeights) -> None:
+        self._weights = weights
+        self._sums: dict[tuple[int, Attributes], Floats] = {}
+
+    def marginal(self, attributes: Attributes) -> Floats:
+        """Return the marginal over ascending attributes, in one dimension."""
+        tree = self._weights.tree
+        home = tree.home(attributes)
+        if home is not None:
+            return self._sum(home, attributes).reshape(-1)
+        root, below = self._part(attributes)
+        table, axes = self._tell(root, (), set(attributes), below)
+        order = [axes.index(attribute) for attribute in attributes]
+        return np.ascontiguousarray(table.transpose(order)).reshape(-1)
+
+    def _sum(self, clique: int, attributes: Attributes) -> Floats:
+        """Return a clique's marginal, an axis for each of some ascending attributes."""
+        found = self._sums.get((clique, attributes))
+        if found is None:
+            tree, table = self._weights.tree, self._weights.tables[clique]
+            whole = attributes == tree.cliques[clique]
+            sums = table if whole else View(tree.sizes, tree.cliques[clique], attributes).sums(table)
+            found = sums.reshape([tree.sizes[a] for a in attributes])
+            self._sums[clique, attributes] = found
+        return found
+
+    def _part(self, attributes: Attributes) -> tuple[int, dict[int, list[int]]]:
+        """Return the root, and each clique's children, of the smallest part of the tree that holds some attributes.
+
+        Of several cliques that hold an attribute the highest is taken, and then the part is pruned from above.
+        """
+        tree = self._weights.tree
+        needed = {min(c for c, clique in enumerate(tree.cliques) if a in clique) for a in attributes}
+        below: dict[int, list[int]] = {c: [] for c in needed}
+        for clique in range(len(tree.cliques) - 1, 0, -1):
+            if clique in below:
+                below.setdefault(tree.parents[clique], []).append(clique)
+        root, wanted = 0, set(attributes)
+        while not wanted & set(tree.cliques[root]) and len(below[root]) == 1:
+            root = below[root][0]
+        return root, below
+
+    def _tell(
+        self, clique: int, common: Attributes, wanted: set[int], below: dict[int, list[int]]
+    ) -> tuple[Floats, list[int]]:
+        """Return a table over what a clique has in common with its parent, and what is wanted of it and all below."""
+        tree = self._weights.tree
+        own = set(common) | (wanted & set(tree.cliques[clique]))
+        for child in below[clique]:
+            own |= set(tree.separators[child])
+        attributes = tuple(sorted(own))
+        factors: list[tuple[Floats, list[int]]] = [(self._sum(clique, attributes), list(attributes))]
+        out = [a for a in attributes if a in common or a in wanted]
+        for child in below[clique]:
+            separator = tree.separators[child]
+            table, axes = self._tell(child, separator, wanted - set(attributes), below)
+            given = self._weights.separator(child).reshape([tree.sizes[a] for a in separator])
+            where = [axes.index(a) for a in separator]
+            rest = [place for place in range(len(axes)) if place not in where]
+            table = table.transpose(where + rest)
+            given = given.reshape(given.shape + (1,) * len(rest))
+            share = np.divide(table, given, out=np.zeros(table.shape), where=given > 0.0)
+            factors.append((share, [axes[place] for place in where + rest]))
+            out += [axes[place] for place in rest]
+        if len(factors) == 1 and out == list(attributes):
+            return factors[0][0], out
+        return _contract(factors, out), out
+
+
+def _contract(factors: Sequence[tuple[Floats, list[int]]], out: list[int]) -> Floats:
+    """Return the sum of products of tables over all attributes but those that stay."""
+    names = sorted({attribute for _, axes in factors for attribute in axes})
+    short = {name: place for place, name in enumerate(names)}
+    operands: list[Any] = []
+    for table, axes in factors:
+        operands += [table, [short[attribute] for attribute in axes]]
+    found: Floats = np.einsum(*operands, [short[attribute] for attribute in out], optimize=len(factors) > 1)
+    return found

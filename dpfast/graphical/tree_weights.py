@@ -1,0 +1,180 @@
+"""Weights over cells that are too many to hold, as tables of cliques that agree where they meet; measurements fitted.
+
+The weights are p(x) = product of the cliques' tables / product of the separators' (Lauritzen, Spiegelhalter 1988).
+While each table is the marginal of p over its clique, to multiply p by a function of attributes within one clique is to
+multiply that clique's table. What the other tables miss is passed on when they are visited: a clique sends its marginal
+over the separator to its neighbour, which is multiplied by what is new over what it knew before (Jensen, Lauritzen,
+Olesen 1990). A walk along the tree's edges, down and up, is at every moment in a clique whose table is the marginal of
+p. So one walk fits every measurement once, as `dpfast.kernels.weights.replay` does over all cells, and the estimate has
+the form that is explained there: of all positive p the one of least
+
+    relative entropy to p0 + sum over measured cells of (m - <q, p>)**2 / (2 c).
+
+It lies among the p of this form, however many cells there are: its duals are one for each measured cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.graphical.junction_tree import JunctionTree
+from dpfast.graphical.views import View
+from dpfast.kernels.weights.replay import fit_masses
+
+__all__ = ["Measurement", "TreeWeights"]
+
+Attributes = tuple[int, ...]
+Floats = NDArray[np.float64]
+
+#: A fit ends with a walk in which no mass moved by more than this part of itself.
+TOLERANCE = 1e-3
+
+
+class Measurement:
+    """A noisy marginal, and its duals: of repeated ones the mean, weighted by what is known of their noise.
+
+    Parameters
+    ----------
+    attributes
+        Ascending.
+    values
+        Noisy counts, in one dimension.
+    variance
+        Of their noise.
+
+    """
+
+    def __init__(self, attributes: Attributes, values: Floats, variance: float) -> None:
+        self.attributes = attributes
+        self.values = values
+        self.variance = variance
+        self.duals = np.zeros(values.size)
+
+    def add(self, values: Floats, variance: float) -> None:
+        """Take in another measurement of the same marginal."""
+        weight = self.variance / (self.variance + variance)
+        self.values = self.values + weight * (values - self.values)
+        self.variance *= 1.0 - weight
+
+
+class TreeWeights:
+    """Weights that fit measurements.
+
+    Parameters
+    ----------
+    tree
+        Every measurement lies within one of its cliques.
+    total
+        The weights' sum before anything is fitted; about the number of records.
+    measurements
+        With the duals of earlier fits, which are kept.
+
+    """
+
+    def __init__(self, tree: JunctionTree, total: float, measurements: Sequence[Measurement]) -> None:
+        self.tree = tree
+        sizes = tree.sizes
+        self._edges = [View(sizes, clique, held) for clique, held in zip(tree.cliques, tree.separators, strict=True)]
+        self._parent_edges = [
+            View(sizes, tree.cliques[parent], held) if parent >= 0 else None
+            for parent, held in zip(tree.parents, tree.separators, strict=True)
+        ]
+        self._separators = [np.ones(view.size) for view in self._edges]
+        self._measured: list[list[tuple[Measurement, View]]] = [[] for _ in tree.cliques]
+        for measurement in measurements:
+            home = tree.home(measurement.attributes)
+            assert home is not None
+            view = View(sizes, tree.cliques[home], measurement.attributes)
+            self._measured[home].append((measurement, view))
+        self.tables = [self._start(c, total) for c in range(len(tree.cliques))]
+        for c in range(len(tree.cliques) - 1, 0, -1):
+            self._send_up(c)
+        for c in range(1, len(tree.cliques)):
+            self._send_down(c)
+
+    def _start(self, clique: int, total: float) -> Floats:
+        """Return what the measurements of one clique make of its share of even weights."""
+        tree = self.tree
+        new = [a for a in tree.cliques[clique] if a not in tree.separators[clique]]
+        even = 1.0 / math.prod(tree.sizes[a] for a in new)
+        table = np.full(math.prod(tree.sizes[a] for a in tree.cliques[clique]), even * (total if clique == 0 else 1.0))
+        for measurement, view in self._measured[clique]:
+            view.multiply(table, np.exp(measurement.duals))
+        return table
+
+    def _send_up(self, clique: int) -> None:
+        """Let the parent know what the clique knows."""
+        into = self._parent_edges[clique]
+        assert into is not None
+        sums = self._edges[clique].sums(self.tables[clique])
+        into.multiply(self.tables[self.tree.parents[clique]], _ratio(sums, self._separators[clique]))
+        self._separators[clique] = sums
+
+    def _send_down(self, clique: int) -> None:
+        """Let the clique know what its parent knows."""
+        out = self._parent_edges[clique]
+        assert out is not None
+        sums = out.sums(self.tables[self.tree.parents[clique]])
+        self._edges[clique].multiply(self.tables[clique], _ratio(sums, self._separators[clique]))
+        self._separators[clique] = sums
+
+    def fit(self, walks: int, softness: float = 1.0, tolerance: float = TOLERANCE) -> int:
+        """Fit every measurement once in each of so many walks, or until none moves; return how many there were.
+
+        Parameters
+        ----------
+        walks
+            The most.
+        softness
+            How softly a measurement holds the estimate: c above is this times its variance.
+        tolerance
+            The part of the records that all moves of one walk may add up to for the fit to end.
+
+        """
+        done, moved = 0, math.inf
+        while done < walks and moved > tolerance:
+            done += 1
+            moved = 0.0
+            for clique, is_new in self._walk(0):
+                if is_new:
+                    moved += self._fit_clique(clique, softness)
+        for c in range(1, len(self.tables)):
+            self._send_down(c)
+        return done
+
+    def _walk(self, clique: int) -> Iterator[tuple[int, bool]]:
+        """Visit a clique and all below it, messages passed on the way; say when a clique is met first."""
+        yield clique, True
+        for child in self.tree.children[clique]:
+            self._send_down(child)
+            yield from self._walk(child)
+            self._send_up(child)
+            yield clique, False
+
+    def _fit_clique(self, clique: int, softness: float) -> float:
+        """Fit the measurements of a clique, one after the other; return the furthest that one moved the records."""
+        furthest = 0.0
+        for measurement, view in self._measured[clique]:
+            factors = view.sums(self.tables[clique])
+            moved = fit_masses(factors, measurement.duals, measurement.values, softness * measurement.variance)
+            furthest = max(furthest, moved)
+            view.multiply(self.tables[clique], factors)
+        return furthest
+
+    @property
+    def total(self) -> float:
+        """The weights' sum."""
+        return float(self.tables[0].sum())
+
+    def separator(self, clique: int) -> Floats:
+        """Return the marginal over what a clique has in common with its parent, in one dimension."""
+        return self._separators[clique]
+
+
+def _ratio(new: Floats, old: Floats) -> Floats:
+    """Return new / old; where old is 0, new is 0 too, and so is the ratio."""
+    return np.divide(new, old, out=np.zeros_like(new), where=old > 0.0)

@@ -1,0 +1,45 @@
+"""How a table over some attributes is summed to a table over fewer of them, and multiplied by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.kernels.weights import marginals as kernels
+from dpfast.weights.query_tables import Marginal
+
+__all__ = ["View"]
+
+Floats = NDArray[np.float64]
+
+
+class View:
+    """The marginal of a clique's table over attributes that it holds.
+
+    Parameters
+    ----------
+    sizes
+        How many values each attribute has.
+    clique, attributes
+        The table's, and those that are kept; both ascending.
+
+    """
+
+    def __init__(self, sizes: Sequence[int], clique: Sequence[int], attributes: Sequence[int]) -> None:
+        shape = tuple(sizes[a] for a in clique)
+        self.size = math.prod(sizes[a] for a in attributes)
+        self._walk = Marginal(shape, tuple(clique.index(a) for a in attributes))._walk
+        self._scratch = np.empty(self._walk[-1].size)
+
+    def sums(self, table: Floats) -> Floats:
+        """Return the marginal, in one dimension."""
+        sums = np.zeros(self.size)
+        kernels.sum_marginal(table, *self._walk, self._scratch, sums)
+        return sums
+
+    def multiply(self, table: Floats, factors: Floats) -> None:
+        """Multiply every cell by its factor in the marginal, in place."""
+        kernels.multiply_marginal(table, *self._walk, self._scratch, factors)

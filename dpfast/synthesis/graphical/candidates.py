@@ -1,0 +1,103 @@
+"""Marginals that may be measured, and how far a model is from them: exact scores that one record hardly changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.synthesis.fitted.exact_workload import public_steps
+
+__all__ = ["LARGEST_COUNT", "SCORE_BITS", "Candidates"]
+
+Attributes = tuple[int, ...]
+
+SCORE_BITS = 8
+"""Scores are in steps of 2**-8 records."""
+
+LARGEST_COUNT = 2**36
+"""More records in a cell count as so many: no score then overflows."""
+
+#: Weights beyond are cut off.
+_LARGEST_WEIGHT = 2**12
+_LIMIT = 2.0**60
+
+
+class Candidates:
+    """Sets of attributes whose marginals may be measured.
+
+    Parameters
+    ----------
+    sizes
+        How many values each attribute has.
+    workload
+        What shall be answered well. A set counts as often as it shares attributes with these: whoever measures it helps
+        them (McKenna, Mullins, Sheldon, Miklau 2022).
+
+    Attributes
+    ----------
+    sets
+        In the workload's order, each ascending.
+    weights
+        A whole number for each.
+
+    """
+
+    def __init__(self, sizes: Sequence[int], workload: Sequence[Attributes]) -> None:
+        self.sets = tuple(dict.fromkeys(tuple(sorted(held)) for held in workload))
+        counted = [sum(len(set(own) & set(other)) for other in self.sets) for own in self.sets]
+        self.weights = [min(count, _LARGEST_WEIGHT) for count in counted]
+        self.cells = [math.prod(sizes[attribute] for attribute in held) for held in self.sets]
+
+    @classmethod
+    def pairs(cls, sizes: Sequence[int], largest: int) -> Candidates:
+        """Return all pairs of attributes with at most so many cells; single attributes where there are none."""
+        places = range(len(sizes))
+        held = [pair for pair in combinations(places, 2) if sizes[pair[0]] * sizes[pair[1]] <= largest]
+        return cls(sizes, held or [(place,) for place in places])
+
+    @property
+    def sensitivity(self) -> int:
+        """What one cell's count that changes by one changes in a score at most."""
+        return max(self.weights) << SCORE_BITS
+
+    def scores(
+        self,
+        places: Sequence[int],
+        exact: Mapping[Attributes, NDArray[np.int64]],
+        estimated: Callable[[Attributes], NDArray[np.float64]],
+        threshold: float,
+    ) -> NDArray[np.int64]:
+        """Return how far the model is from the counts in each of some sets: what measuring it would mend.
+
+        Guarantee
+            Integers. For a fixed model and threshold, which are public, a count that changes by one changes no score by
+            more than `sensitivity`: the score is the weight times the sum over cells of
+            max(abs(2**8 a - e) - t, 0), with whole e and t made of public numbers, and neither abs(.) nor max(. - t, 0)
+            moves further than its argument (Soundness rule 25).
+
+        Parameters
+        ----------
+        places
+            Which sets.
+        exact
+            Their counts, private.
+        estimated
+            Gives the model's marginal over attributes.
+        threshold
+            About what the noise of a measurement is: what is nearer than that, a measurement would not mend.
+
+        """
+        scores = np.empty(len(places), np.int64)
+        near = round(math.ldexp(min(threshold, LARGEST_COUNT), SCORE_BITS))
+        for i, place in enumerate(places):
+            counts = exact[self.sets[place]]
+            # Sums over the cells, times weights, stay below 2**62.
+            limit = _LIMIT / (counts.size * self.weights[place])
+            steps = public_steps(np.ldexp(estimated(self.sets[place]), SCORE_BITS), min(limit, 2.0**50))
+            far = np.abs((np.minimum(counts, LARGEST_COUNT) << SCORE_BITS) - steps) - near
+            scores[i] = self.weights[place] * int(np.maximum(far, 0).sum())
+        return scores

@@ -1,0 +1,144 @@
+"""What is left of a synthesis over too many cells to hold: weights in a tree of small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfast.accounting.budget import ShownAmounts
+from dpfast.arguments import Special
+from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
+from dpfast.errors import ParameterError
+from dpfast.graphical.drawing import draw_codes
+from dpfast.graphical.tree_marginals import TreeMarginals
+from dpfast.graphical.tree_weights import TreeWeights
+from dpfast.randomness import Random, random_source
+from dpfast.showing import brief, html_lines, html_table
+
+__all__ = ["ModelEstimate"]
+
+#: Attributes by their names.
+Columns: TypeAlias = Annotated[
+    Sequence[str], Special(lambda: (5, None, 0.5, "x", b"x", [], ["none such"], [5], [["x"]], object()))
+]
+
+
+class ModelEstimate:
+    """An estimate of how many units each cell holds, for more cells than memory has.
+
+    Guarantee
+        Everything here is post-processing of what was measured: it is as private as `spent` says, however often it is
+        read and whatever is computed from it.
+
+    Attributes
+    ----------
+    shape
+        How many values each attribute has.
+    names
+        The attributes.
+    spent
+        What it cost.
+    complete
+        Whether everything was measured that the budget was for.
+    rounds
+        A frame with what was measured, a row for each: the ``columns``, how many ``cells`` they have, the
+        ``deviation`` of the noise, and ``error95``, which the noise of one cell exceeds with probability 0.05.
+    entry
+        The number of the first charge in the ledger.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> rows = pl.DataFrame({f"x{i}": [0, 1, 2, 3] * 500 for i in range(40)})
+    >>> domain = dpf.Domain({name: 4 for name in rows.columns})
+    >>> ledger = dpf.Ledger(epsilon=2.0, delta=1e-9)
+    >>> made = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger)
+    >>> domain.cells > 2**63, made.estimate.marginal(["x0", "x7"]).shape, made.frame.width
+    (True, (4, 4), 40)
+
+    """
+
+    def __init__(
+        self,
+        weights: TreeWeights,
+        names: Sequence[str],
+        spent: ShownAmounts,
+        *,
+        complete: bool,
+        rounds: pl.DataFrame,
+        entry: int | None,
+    ) -> None:
+        self._weights = weights
+        self._marginals = TreeMarginals(weights)
+        self.shape = weights.tree.sizes
+        self.names = tuple(names)
+        self.spent, self.complete, self.rounds, self.entry = spent, complete, rounds, entry
+
+    @property
+    def total(self) -> float:
+        """How many units there are, as estimated."""
+        return self._weights.total
+
+    @property
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes of the tables that the model is made of."""
+        return tuple(tuple(self.names[place] for place in clique) for clique in self._weights.tree.cliques)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the tables have together."""
+        return self._weights.tree.cells
+
+    def marginal(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the estimated counts over some attributes, an axis for each in the order given.
+
+        Parameters
+        ----------
+        columns
+            Names of attributes, each once.
+
+        Raises
+        ------
+        ParameterError
+            There is no such attribute, or one is named twice.
+
+        """
+        names = list(columns) if isinstance(columns, (list, tuple)) else []
+        places = [self.names.index(name) for name in names if isinstance(name, str) and name in self.names]
+        if not places or len(places) < len(names) or len(set(places)) < len(places):
+            allowed = f"a list of different columns of the domain, which are {brief(list(self.names))}"
+            raise ParameterError("columns", columns, allowed)
+        order = sorted(places)
+        table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
+        return table.transpose([order.index(place) for place in places]).copy()
+
+    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
+        """Return the codes of ``n`` records, a row for each attribute; by default of about as many as there are.
+
+        Parameters
+        ----------
+        n
+            How many records.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        """
+        n = round(min(self.total, LARGEST_RECORDS)) if n is None else RECORDS.read("n", n)
+        return draw_codes(self._weights, n, random_source(random))
+
+    def __repr__(self) -> str:
+        """Show the tables and what they cost."""
+        ended = "" if self.complete else ", ended early"
+        tables = len(self.cliques)
+        return f"ModelEstimate({tables} tables of {self.cells:,} cells together; spent {self.spent}{ended})"
+
+    def _repr_html_(self) -> str:
+        rows = [[", ".join(names), f"{cells:,}"] for names, cells in zip(self.cliques, self._sizes(), strict=True)]
+        return html_lines([repr(self)]) + html_table(["table over", "cells"], rows[:20])
+
+    def _sizes(self) -> list[int]:
+        return [table.size for table in self._weights.tables]

@@ -1,0 +1,138 @@
+"""From a request for a model to the estimate: all that can be wrong is found, then charged, counted, and measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import polars as pl
+
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.arguments import Number, Special
+from dpfast.domain.counting import OpenRecords
+from dpfast.domain.domain import Domain
+from dpfast.errors import ParameterError, Words
+from dpfast.ledger import Ledger
+from dpfast.ledger.payment import read_payment
+from dpfast.randomness import SystemRandom
+from dpfast.synthesis.charging import charge_events
+from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
+from dpfast.synthesis.graphical.candidates import Candidates
+from dpfast.synthesis.graphical.estimate import ModelEstimate
+from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
+from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
+
+__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets"]
+
+Attributes = tuple[int, ...]
+
+MEGABYTES = Number(0.01, 16_000, mend="write for example {name}=16")
+_BYTES_OF_CELL = 8
+#: Pairs of more cells are not measured unless they are asked for.
+_LARGEST_PAIR = 10_000
+
+
+def _no_sets() -> Iterator[object]:
+    yield from (["sex"], [("none such",)], [()], [("sex", "sex")], [5], [[["sex"]]])
+
+
+#: Sets of columns, by their names.
+Asked: TypeAlias = Annotated[Sequence[Sequence[str]], Special(_no_sets)]
+
+
+def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates:
+    """Return the sets of attributes that a model shall know, checked; all pairs of few enough cells by default."""
+    largest = min(_LARGEST_PAIR, int(megabytes * 1e6 / _BYTES_OF_CELL))
+    if workload is None:
+        return Candidates.pairs(domain.shape, largest)
+    allowed = "None, or a list of tuples of the domain's columns, each once"
+    mend = 'for more cells than a histogram can have, write for example [("age", "sex"), ("age", "city")]'
+    if not isinstance(workload, (list, tuple)) or not workload:
+        raise ParameterError("workload", workload, allowed, mend)
+    sets = []
+    for held in workload:
+        names = list(held) if isinstance(held, (list, tuple)) else []
+        known = [name for name in names if isinstance(name, str) and name in domain.names]
+        if not names or len(known) < len(names) or len(set(known)) < len(known):
+            raise ParameterError("workload", held, allowed, mend)
+        sets.append(tuple(sorted(domain.names.index(name) for name in known)))
+    return Candidates(domain.shape, sets)
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """What was asked for, checked and planned before a row is read."""
+
+    domain: Domain
+    candidates: Candidates
+    most_cells: float
+    budget: Budget
+    neighbors: Neighbors
+    plan: ModelPlan
+
+    @classmethod
+    def read(
+        cls,
+        domain: Domain,
+        candidates: Candidates,
+        megabytes: float,
+        epsilon: object,
+        delta: object,
+        rho: object,
+        rounds: object,
+        selection: object,
+        neighbors: object,
+    ) -> ModelRequest:
+        """Read what a model is asked for."""
+        if SELECTION.read("selection", selection) != "exponential":
+            raise ParameterError("selection", selection, '"exponential" for a model', "leave it out")
+        relation = read_neighbors(neighbors)
+        budget = read_budget(epsilon, delta, rho)
+        number = 2 * len(domain.shape) if rounds is None else ROUNDS.read("rounds", rounds)
+        most_cells = megabytes * 1e6 / _BYTES_OF_CELL
+        least = sum(domain.shape)
+        if least > most_cells:
+            needed = Words(f"{megabytes:g}, beside columns of {least:,} values together")
+            allowed = f"at least {math.ceil(least * _BYTES_OF_CELL / 1e4) / 100:g}"
+            raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
+        plan = plan_model(budget, relation, len(domain.shape), number, selects=len(candidates.sets) > 1)
+        return cls(domain, candidates, most_cells, budget, relation, plan)
+
+    def run(
+        self, opened: OpenRecords, ledger: Ledger | None, dataset: object, show: Callable[[str], object]
+    ) -> ModelEstimate:
+        """Charge, count, measure and fit."""
+        source = SystemRandom()
+        payment = read_payment(ledger, self.budget, None, neighbors=self.neighbors, dataset=dataset, privacy_unit="row")
+        show("charging the ledger")
+        description = f"model of {len(self.domain.shape)} columns, {self.plan.rounds} rounds"
+        entry = charge_events(payment, self.budget, self.plan.events, description)
+        show("reading the data")
+        sets = list(dict.fromkeys([*((place,) for place in range(len(self.domain.shape))), *self.candidates.sets]))
+        exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
+        # Where rows are replaced, none is left out, and their number is public.
+        records = int(exact[0,].sum()) if self.neighbors == "replace" else None
+        moved = 1 if self.neighbors == "add_remove" else 2
+        rounds = ModelRounds(
+            self.domain.shape, self.candidates, self.plan, self.most_cells, moved * self.candidates.sensitivity
+        )
+        weights = rounds.run(exact, records, source, lambda done: show(f"{done} of {self.plan.rounds} rounds"))
+        complete = len(rounds.log) == len(self.domain.shape) + self.plan.rounds
+        frame = self._frame(rounds.log)
+        spent = self.budget.shown
+        return ModelEstimate(weights, self.domain.names, spent, complete=complete, rounds=frame, entry=entry)
+
+    def _frame(self, log: Sequence[Measured]) -> pl.DataFrame:
+        names = self.domain.names
+        return pl.DataFrame(
+            {
+                "columns": [[names[place] for place in one.attributes] for one in log],
+                "cells": [one.counts.size for one in log],
+                "deviation": [one.noise.deviation for one in log],
+                "error95": [one.noise.half_width(0.05) for one in log],
+            },
+            schema={"columns": pl.List(pl.String), "cells": pl.Int64, "deviation": pl.Float64, "error95": pl.Float64},
+        )

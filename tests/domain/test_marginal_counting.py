@@ -1,0 +1,73 @@
+"""Counts of many marginals in one pass, against Polars and against the whole histogram."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfast as dpf
+
+SETS = [(0,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+EDGES = [0, 10, 20, 60]
+
+
+def some_rows(rows):
+    generator = np.random.default_rng(rows)
+    frame = pl.DataFrame(
+        {
+            "a": generator.integers(-1, 6, rows),
+            "b": pl.Series(generator.choice(["x", "y", "z", "?"], rows), dtype=pl.String),
+            "c": generator.uniform(-5, 70, rows),
+        }
+    )
+    return frame.with_columns(pl.when(pl.int_range(pl.len()) % 7 != 3).then(pl.all()))
+
+
+def domain(outside):
+    return dpf.Domain({"a": 5, "b": ["x", "y", "z"], "c": dpf.bins("c", EDGES)}, outside)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000, 200_000])
+@pytest.mark.parametrize("outside", ["drop", "null", "clamp"])
+@pytest.mark.parametrize("route", ["frame", "lazy", "files"])
+def test_marginals_are_sums_of_the_histogram(rows, outside, route, tmp_path):
+    own, data = domain(outside), some_rows(rows)
+    if route == "files":
+        for part in range(2):
+            data[part * rows // 2 : (part + 1) * rows // 2].write_parquet(tmp_path / f"{part}.parquet")
+        given = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    else:
+        given = data.lazy() if route == "lazy" else data
+    table = own.count(data)
+    for held, counts in zip(SETS, own.open(given).count_marginals(SETS), strict=True):
+        summed = table.sum(axis=tuple(axis for axis in range(3) if axis not in held))
+        assert (counts.reshape(summed.shape) == summed).all()
+
+
+def test_a_domain_may_have_more_cells_than_can_be_numbered():
+    rows = pl.DataFrame({f"x{i}": np.arange(1000) % (i + 2) for i in range(50)})
+    own = dpf.Domain(dict.fromkeys(rows.columns, 60))
+    assert own.cells == 60**50
+    sets = list(itertools.combinations(range(50), 2))[::97]
+    for (one, other), counts in zip(sets, own.open(rows).count_marginals(sets), strict=True):
+        expected = np.bincount(rows[f"x{one}"].to_numpy() * 60 + rows[f"x{other}"].to_numpy(), minlength=3600)
+        assert (counts == expected).all()
+
+
+@pytest.mark.parametrize("call", [lambda own, rows: own.count(rows), lambda own, rows: own.frame()])
+def test_what_needs_all_cells_says_how_many_there_are(call):
+    rows = pl.DataFrame({"x": [1], "y": [2]})
+    own = dpf.Domain({"x": 2**20, "y": 2**20})
+    with pytest.raises(dpf.errors.ParameterError, match=f"{2**40:,} cells"):
+        call(own, rows)
+
+
+def test_threads_count_the_same():
+    own, data = domain("drop"), some_rows(600_000)
+    first, second = (own.open(data).count_marginals(SETS, threads=threads) for threads in (1, 2))
+    assert all((one == other).all() for one, other in zip(first, second, strict=True))
+    assert math.prod(own.shape) == 45

@@ -1,0 +1,175 @@
+"""Synthesis over cells that are too many to hold: what it costs, what one row moves, and how near it comes."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.budget import read_budget
+from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.synthesis.graphical.candidates import LARGEST_COUNT, Candidates
+from dpfast.synthesis.graphical.plan import plan_model
+
+ROWS = 20_000
+
+
+def some_rows(rows=ROWS, columns=30):
+    """Return columns of 3 values, each of which follows the one before for most rows."""
+    generator = np.random.default_rng(rows)
+    codes = [generator.integers(0, 3, rows)]
+    for _ in range(columns - 1):
+        codes.append(np.where(generator.random(rows) < 0.8, codes[-1], generator.integers(0, 3, rows)))
+    return pl.DataFrame({f"x{place}": column for place, column in enumerate(codes)})
+
+
+FRAME = some_rows()
+DOMAIN = dpf.Domain(dict.fromkeys(FRAME.columns, 3))
+CHAIN = [(f"x{place}", f"x{place + 1}") for place in range(29)]
+
+
+def exact(frame, first, second):
+    return np.bincount(frame[first].to_numpy() * 3 + frame[second].to_numpy(), minlength=9).reshape(3, 3)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 2.5, 1000.0])
+def test_one_row_moves_no_score_by_more_than_its_sensitivity(threshold, seed):
+    """A row is in one cell of every set: all cells of a set, one more or one fewer, whatever the model says."""
+    generator = np.random.default_rng(seed)
+    sizes = (3, 4, 2)
+    candidates = Candidates(sizes, [(0, 1), (1, 2), (2,)])
+    counts = {
+        held: generator.integers(0, 50, size) for held, size in zip(candidates.sets, candidates.cells, strict=True)
+    }
+    models = [{held: generator.normal(20, scale, own.size) for held, own in counts.items()} for scale in (1, 30, 1e30)]
+    models.append({held: np.full(own.size, np.nan) for held, own in counts.items()})
+    for model in models:
+        before = candidates.scores(range(3), counts, model.__getitem__, threshold)
+        for place, held in enumerate(candidates.sets):
+            for cell, step in itertools.product(range(counts[held].size), (1, -1)):
+                moved = counts | {held: counts[held] + step * (np.arange(counts[held].size) == cell)}
+                after = candidates.scores(range(3), moved, model.__getitem__, threshold)
+                assert abs(int(after[place]) - int(before[place])) <= candidates.sensitivity
+
+
+def test_counts_without_end_overflow_no_score():
+    candidates = Candidates((2, 2), [(0, 1)])
+    counts = {(0, 1): np.array([2**62, 0, LARGEST_COUNT, 1])}
+    scores = candidates.scores([0], counts, lambda held: np.array([np.inf, -np.inf, 0.0, np.nan]), 1.0)
+    assert 0 <= int(scores[0]) < 2**62
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("rounds", [1, 7, 200])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho"), [(1.0, None, None), (0.1, 1e-9, None), (30.0, 1e-5, None), (None, None, 0.01)]
+)
+def test_all_events_together_cost_no_more_than_the_budget(epsilon, delta, rho, rounds, neighbors):
+    budget = read_budget(epsilon, delta, rho)
+    plan = plan_model(budget, neighbors, 14, rounds, selects=True)
+    if epsilon is not None and delta is None:
+        assert basic.cost(plan.events)[0] <= budget.units
+    else:
+        allowed = zcdp.largest_rho(Fraction(epsilon), Fraction(delta)) if rho is None else budget.units
+        assert zcdp.cost(plan.events)[0] <= allowed
+        assert zcdp.cost(plan.events)[0] >= allowed * 0.99
+    assert plan.first.event.sensitivity >= 1
+
+
+def test_the_records_of_many_columns_are_near_the_data():
+    """Noise has deviations of about 10 beside counts of 2,000: six of them are exceeded in 1e-9 of cells."""
+    ledger = dpf.Ledger(epsilon=10, delta=1e-6)
+    made = dpf.synthesize(FRAME, DOMAIN, CHAIN, epsilon=8.0, delta=1e-9, rounds=29, ledger=ledger)
+    assert made.frame.columns == FRAME.columns
+    assert abs(made.frame.height - ROWS) < 300
+    measured = {frozenset(columns) for columns in made.estimate.rounds["columns"] if len(columns) == 2}
+    for first, second in CHAIN:
+        truth = exact(FRAME, first, second)
+        if {first, second} in measured:
+            np.testing.assert_allclose(made.estimate.marginal([first, second]), truth, atol=250)
+            np.testing.assert_allclose(exact(made.frame, first, second), truth, atol=300)
+    assert ledger.spent.epsilon == 8.0
+    # Far along the chain columns are nearly independent in the data, and in the model.
+    far = made.estimate.marginal(["x29", "x0"])
+    assert far.shape == (3, 3)
+    np.testing.assert_allclose(far.sum(axis=1), made.estimate.marginal(["x29"]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["lazy", "files", "empty", "nulls"])
+def test_every_form_of_data(form, tmp_path):
+    data = FRAME[:500]
+    if form == "files":
+        data.write_parquet(tmp_path / "rows.parquet")
+    given = {
+        "lazy": data.lazy(),
+        "files": tmp_path / "rows.parquet",
+        "empty": data[:0],
+        "nulls": data.with_columns(x3=pl.lit(None, pl.Int64)),
+    }[form]
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    made = dpf.synthesize(given, DOMAIN, CHAIN[:3], epsilon=0.5, delta=1e-9, rounds=2, rows=50, ledger=ledger)
+    assert made.frame.shape == (50, 30)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_a_model_stays_within_what_it_may_take():
+    for megabytes in (0.01, 0.02, 0.1):
+        ledger = dpf.Ledger(epsilon=4, delta=1e-6)
+        made = dpf.synthesize(
+            FRAME[:1000], DOMAIN, epsilon=2.0, delta=1e-9, rounds=60, max_megabytes=megabytes, ledger=ledger
+        )
+        assert made.estimate.cells * 8 <= megabytes * 1e6
+
+
+def test_rows_that_are_replaced_have_a_public_number():
+    kept = dpf.Domain(dict.fromkeys(FRAME.columns, 3), "null")
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, neighbors="replace")
+    asked = {"epsilon": 0.5, "delta": 1e-9, "rounds": 2, "ledger": ledger}
+    assert dpf.synthesize(FRAME, kept, CHAIN[:3], neighbors="replace", **asked).estimate.total > 0
+    with pytest.raises(ParameterError, match='neighbors must be "add_remove"'):
+        dpf.synthesize(FRAME, DOMAIN, CHAIN[:3], neighbors="replace", **asked)
+
+
+def test_rounds_can_be_ended_early():
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    asked = {"epsilon": 0.5, "delta": 1e-9, "rounds": 5, "ledger": ledger}
+    made = dpf.synthesize(FRAME[:500], DOMAIN, CHAIN[:3], progress=lambda stage: not stage.startswith("2 of"), **asked)
+    assert not made.estimate.complete
+    assert made.estimate.rounds.height == 32
+    assert ledger.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_megabytes": 0.001}, "max_megabytes must be"),
+        ({"workload": [("x0", "none such")]}, "workload must be None, or a list"),
+        ({"workload": dpf.workloads.prefix(4)}, "workload must be"),
+        ({"rounds": 0}, "rounds must be a whole number"),
+        ({"selection": "permute_and_flip"}, 'selection must be "exponential" for a model'),
+        ({"epsilon": 20.0}, "20"),
+        ({"delta": 2.0}, "delta must be"),
+    ],
+)
+def test_nothing_is_spent_on_what_cannot_be(given, message):
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    asked = {"workload": CHAIN[:3], "epsilon": 0.5, "delta": 1e-9, "ledger": ledger} | given
+    with pytest.raises((ParameterError, BudgetExceededError), match=message):
+        dpf.synthesize(FRAME[:500], DOMAIN, **asked)
+    assert ledger.spent.epsilon == 0
+    assert not ledger.history().height
+
+
+def test_columns_that_are_too_long_for_the_model_are_refused():
+    own = dpf.Domain({"a": 10**6, "b": 10**6})
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(ParameterError, match="max_megabytes must be at least 16"):
+        dpf.synthesize(
+            pl.DataFrame({"a": [1], "b": [2]}), own, epsilon=0.5, delta=1e-9, max_megabytes=1.0, ledger=ledger
+        )
+    assert ledger.spent.epsilon == 0
