@@ -657,6 +657,7 @@ HEADLINES = (
     "Laplace, float64",
     "Laplace, int64, a scale per row",
     "Gaussian, int64",
+    "Gaussian, float64",
     "Laplace, int64, two threads",
     "Laplace, int64, scale 10^4, two threads",
     "Count into 10^6 integer keys",
