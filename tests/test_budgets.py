@@ -101,7 +101,7 @@ METHODS = [
     Method("plan with private keys", planned_with_private_keys, dpf.plan, delta=True, selects_keys=True),
     Method("release", released, dpf.release, delta=True),
     Method("answer", answered, dpf.answer, delta=True, columns=True),
-    Method("synthesize", synthesized, dpf.synthesize),
+    Method("synthesize", synthesized, dpf.synthesize, delta=True),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
     *(

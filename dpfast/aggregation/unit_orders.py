@@ -56,7 +56,7 @@ def order_by_unit(units: np.ndarray, number: int, groups: np.ndarray, *, rows: b
     --------
     >>> units, groups = np.array([1, 0, 1, -1, 0], np.int32), np.array([7, 8, 9, 7, -1], np.int32)
     >>> order = order_by_unit(units, 2, groups, rows=True)
-    >>> order.starts.tolist(), order.groups.tolist(), order.rows.tolist()
+    >>> order.starts.tolist(), order.groups.tolist(), np.asarray(order.rows).tolist()
     ([0, 1, 3], [8, 7, 9], [1, 0, 2])
 
     """

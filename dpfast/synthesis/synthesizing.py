@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts
+from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance, Special
@@ -25,7 +25,7 @@ from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import mwem
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
-from dpfast.synthesis.graphical.estimate import ModelEstimate
+from dpfast.synthesis.graphical.estimate import Columns, ModelEstimate, read_columns
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelRequest, asked_sets
 from dpfast.workloads import marginals
 from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
@@ -66,6 +66,27 @@ class Synthesis:
     def frame(self) -> pl.DataFrame:
         """The records, one a row: drawn when they are first asked for, and kept."""
         return self.domain.records(self.estimate, self.rows)
+
+    def marginal(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the estimated counts over some columns, an axis for each in the order given.
+
+        Parameters
+        ----------
+        columns
+            Names of the domain's columns, each once.
+
+        Raises
+        ------
+        ParameterError
+            There is no such column, or one is named twice.
+
+        """
+        if isinstance(self.estimate, ModelEstimate):
+            return self.estimate.marginal(columns)
+        places = read_columns(columns, self.domain.names)
+        others = tuple(place for place in range(len(self.domain.shape)) if place not in places)
+        table: NDArray[np.float64] = self.estimate.histogram.sum(axis=others)
+        return table.transpose(np.argsort(np.argsort(places))).copy()
 
     @property
     def spent(self) -> ShownAmounts:
@@ -210,7 +231,7 @@ def synthesize(
     show = progress or _silent
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
-    if delta is not None or makes_model(workload, domain):
+    if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain):
         sets = asked_sets(workload, domain, megabytes)
         request = ModelRequest.read(domain, sets, megabytes, epsilon, delta, rho, rounds, selection, neighbors)
         opened = domain.open(source)

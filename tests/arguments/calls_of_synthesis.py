@@ -109,6 +109,7 @@ STRATEGIES = [
     of("MatrixRelease.frame", MATRIX.frame, confidence=0.9),
 ]
 ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
+MADE = dpf.synthesize(RECORDS, DOMAIN, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1))
 MODEL = dpf.synthesize(RECORDS, DOMAIN, [("a", "b")], epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1)).estimate
 ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
 BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
@@ -144,6 +145,7 @@ SYNTHESIS = [
             "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
         },
     ),
+    of("Synthesis.marginal", MADE.marginal, columns=["b", "a"]),
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
     of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),

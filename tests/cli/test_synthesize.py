@@ -227,12 +227,20 @@ def test_a_process_that_is_killed_while_it_reads_has_paid(folder):
         assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (2, 2)
 
 
-def test_a_domain_that_is_too_large_is_refused_with_the_bytes_it_would_take(folder, run):
+def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     asked = ["trips.parquet", *COLUMNS, "--domain", "large.json", "--epsilon", "1", *LEDGER, "--out", "made.csv"]
     axes = {"city": [f"city {number}" for number in range(20_000)], "hour": {"bins": list(range(20_001))}}
     (folder / "large.json").write_text(json.dumps(axes))
-    result = run("synthesize", *asked)
-    assert result.exit_code == 2
-    assert "400,000,000 cells" in one_line(result)
-    assert "3,200,000,000 bytes" in one_line(result)
-    assert not (folder / "ledger.db").exists()
+    for more, message in (
+        (["--max-megabytes", "0.1"], "max_megabytes must be at least 0.32"),
+        (["--plot", "errors.png"], "--plot draws the answers of a histogram, but a model is made"),
+        (["--workload", "cells"], "--workload 'cells' is not for a model"),
+    ):
+        result = run("synthesize", *asked, *more)
+        assert result.exit_code == 2
+        assert message in one_line(result)
+        assert not (folder / "ledger.db").exists()
+    result = run("synthesize", *asked, "--rows", "50", "--rounds", "2")
+    assert result.exit_code == 0, result.output
+    assert "a model of" in result.output
+    assert pl.read_csv(folder / "made.csv").shape == (50, 2)

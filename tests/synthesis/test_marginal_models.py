@@ -117,6 +117,14 @@ def test_every_form_of_data(form, tmp_path):
     assert ledger.spent.epsilon == 0.5
 
 
+def test_marginals_of_a_histogram_and_of_a_model_have_the_same_axes():
+    frame, own = FRAME.select("x0", "x1", "x2"), dpf.Domain(dict.fromkeys(["x0", "x1", "x2"], 3))
+    truth = exact(frame, "x2", "x0")
+    for more in ({}, {"delta": 1e-9}):
+        made = dpf.synthesize(frame, own, epsilon=50.0, rounds=6, ledger=dpf.Ledger(epsilon=50, delta=1e-6), **more)
+        np.testing.assert_allclose(made.marginal(["x2", "x0"]), truth, atol=300)
+
+
 def test_a_model_stays_within_what_it_may_take():
     for megabytes in (0.01, 0.02, 0.1):
         ledger = dpf.Ledger(epsilon=4, delta=1e-6)

@@ -106,7 +106,7 @@ def joint_reach(noises: Sequence[Noise], miss: float) -> float:
     --------
     >>> counts = [Noise("laplace", 1000.0, 1.0)] * 2
     >>> round(joint_reach(counts, 0.05)), round(sum(noise.reach(0.025) for noise in counts))
-    (4114, 7377)
+    (4114, 7378)
 
     """
     if len(noises) == 1:

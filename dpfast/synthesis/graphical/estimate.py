@@ -19,7 +19,7 @@ from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
 from dpfast.showing import brief, html_lines, html_table
 
-__all__ = ["ModelEstimate"]
+__all__ = ["Columns", "ModelEstimate", "read_columns"]
 
 #: Attributes by their names.
 Columns: TypeAlias = Annotated[
@@ -57,7 +57,7 @@ class ModelEstimate:
     >>> domain = dpf.Domain({name: 4 for name in rows.columns})
     >>> ledger = dpf.Ledger(epsilon=2.0, delta=1e-9)
     >>> made = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger)
-    >>> domain.cells > 2**63, made.estimate.marginal(["x0", "x7"]).shape, made.frame.width
+    >>> domain.cells > 2**63, made.marginal(["x0", "x7"]).shape, made.frame.width
     (True, (4, 4), 40)
 
     """
@@ -107,11 +107,7 @@ class ModelEstimate:
             There is no such attribute, or one is named twice.
 
         """
-        names = list(columns) if isinstance(columns, (list, tuple)) else []
-        places = [self.names.index(name) for name in names if isinstance(name, str) and name in self.names]
-        if not places or len(places) < len(names) or len(set(places)) < len(places):
-            allowed = f"a list of different columns of the domain, which are {brief(list(self.names))}"
-            raise ParameterError("columns", columns, allowed)
+        places = read_columns(columns, self.names)
         order = sorted(places)
         table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
         return table.transpose([order.index(place) for place in places]).copy()
@@ -142,3 +138,13 @@ class ModelEstimate:
 
     def _sizes(self) -> list[int]:
         return [table.size for table in self._weights.tables]
+
+
+def read_columns(columns: object, known: tuple[str, ...]) -> list[int]:
+    """Return the places of columns that are named, each once."""
+    names = list(columns) if isinstance(columns, (list, tuple)) else []
+    places = [known.index(name) for name in names if isinstance(name, str) and name in known]
+    if not places or len(places) < len(names) or len(set(places)) < len(places):
+        allowed = f"a list of different columns of the domain, which are {brief(list(known))}"
+        raise ParameterError("columns", columns, allowed)
+    return places
