@@ -132,6 +132,11 @@ class Words:
         self._encryptor = Cipher(algorithms.AES(key), _BEGINNINGS[purpose]).encryptor()
         self._fresh = True
 
+    def __del__(self) -> None:
+        """Wipe the round keys, the first two of which are the key."""
+        if self._schedule is not None:
+            self._schedule.fill(0)
+
     def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
         if buffer.nbytes >= _MANY_BYTES and self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):

@@ -12,9 +12,10 @@ p(0) at most: p(0) <= delta is enough. In the first case only passing or not can
   properties passes more often at any distance.
 - ``"laplace"``: d + K >= t with K discrete Laplace noise of scale 1 / epsilon, which is epsilon-private in the first
   case, and t the least whole number that noise alone reaches with probability at most delta: proved in balls.
-- ``"book"``: d + Z > ln(1 / delta) / epsilon with Z continuous Laplace noise (Dwork, Roth 2014, algorithm 13), so that
-  p(0) = delta / 2. Errata: the text's algorithm 12 has 1 + ln(1 / delta) for the threshold, which noise of scale 10
-  passes by itself with probability 0.1256; and its prose on algorithm 13 has twice the threshold.
+- ``"book"``: d + Z > ln(1 / delta) / epsilon with Z continuous Laplace noise (Dwork, Roth 2014, algorithm 13), d + Z
+  rounded to its grid (mechanisms/noise/lattice.py), so that p(0) is delta / 2 up to a part of 2**-12. Errata: the
+  text's algorithm 12 has 1 + ln(1 / delta) for the threshold, which noise of scale 10 passes by itself with probability
+  0.1256; and its prose on algorithm 13 has twice the threshold.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from dpfast.mechanisms.keys.optimal import SelectionTable, select_keys, selectio
 from dpfast.mechanisms.keys.thresholds import Lonely, chance_of_showing, least_threshold
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.mechanisms.noise.lattice import grid_exponent
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import RandomSource
 from dpfast.stability.answers import Cost
@@ -128,7 +130,10 @@ class PassingTest:
                 if short >= 1:
                     return float(chance_of_showing(self._noise, short, Lonely(1, 0)).mid())
                 return float((1 - chance_of_showing(self._noise, 1 - short, Lonely(1, 0))).mid())
-        beyond = (self.threshold - far) / self._noise.scale
+        # What is rounded to a grid exceeds the threshold from half a step below the first point beyond it.
+        grid = math.ldexp(1.0, grid_exponent(self._noise.scale))
+        least = (math.floor(self.threshold / grid) + 0.5) * grid
+        beyond = (least - far) / self._noise.scale
         return 0.5 * math.exp(-beyond) if beyond > 0 else 1.0 - 0.5 * math.exp(beyond)
 
     def cost(self, what: str) -> Cost:
@@ -181,7 +186,7 @@ def pass_probability(
     Examples
     --------
     >>> [round(pass_probability(d, 1.0, 1e-6, test=test), 6) for d in (5, 13) for test in ("book", "optimal")]
-    [7.4e-05, 0.000234, 0.221207, 0.699887]
+    [7.4e-05, 0.000234, 0.221198, 0.699887]
 
     """
     far = _DISTANCE.read("distance", distance)

@@ -12,6 +12,7 @@ from dpfast.kernels.noise import gaussian_f32
 from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_values, find_roots
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.narrow_gaussian import PAIRS, WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
+from dpfast.kernels.noise.preparation import prepare_grid
 
 from .drawing import draw_normal, read_only
 from .test_error_bounds import PRECISION, adversarial_words, difference, largest_on, rational, series
@@ -252,6 +253,22 @@ def test_odd_lengths(rows, seed):
     _, other = draw_normal(radius, angle, 32, 5000.0, second)
     assert np.array_equal(noise, np.concatenate([one, other])[:rows])
     assert noise[half - 1] == UNDECIDED
+
+
+def test_grids_of_the_caller_are_those_of_the_rows(seed):
+    """One scale, position and grid a row, or scales alone: the same floats, of first and of second values."""
+    rows, generator = 1001, np.random.default_rng(seed)
+    high = generator.integers(0, 2**32, rows + 1, dtype=np.uint32)
+    low = generator.integers(0, 2**16, rows + 1, dtype=np.uint16)
+    values, scales = read_only(generator.normal(size=rows)), read_only(2.0 ** generator.uniform(-5, 5, rows))
+    units, positions, grids = np.empty((3, rows))
+    prepare_grid(scales, positions, grids, units)
+    found = []
+    for given in ((scales, None, None), tuple(map(read_only, (units, positions, grids)))):
+        floats, work, undecided = np.empty(rows), np.empty(WORK_WORDS, np.uint64), np.empty(rows, np.int64)
+        assert release_gaussian_on_grids(high, low, *given, values, 1e300, work, floats, undecided) == 0
+        found.append(floats)
+    assert np.array_equal(*found)
 
 
 def test_a_value_that_is_not_finite_stays_undecided():

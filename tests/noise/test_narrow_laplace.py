@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpfast.kernels.noise import narrow_laplace
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, UNDECIDED, draw_laplace_f64
 from dpfast.kernels.noise.narrow_laplace import (
@@ -107,7 +108,7 @@ def test_every_row_open(seed):
 
 
 def test_no_random_bits_stay_in_memory(seed):
-    """But the last block's noise, which the caller wipes: no word, and no sample of float64, whose row is known."""
+    """But the noise of the last block, which the caller wipes: no word or sign, no sample of float64 with its row."""
     rows = 40 * BLOCK
     _, high, low = words_of(rows, seed)
     values, released = read_only(np.zeros(rows)), np.empty(rows)
@@ -118,3 +119,4 @@ def test_no_random_bits_stay_in_memory(seed):
     first = (high & np.uint32(2**31 - 1)).astype(np.uint64)
     secret = set(first[first > 10].tolist()) | set(((first << np.uint64(16)) | low)[first > 10].tolist())
     assert not kept & secret
+    assert not work[narrow_laplace._SIGNS : narrow_laplace._OPEN_SCALES].any()

@@ -67,6 +67,17 @@ def test_nist_vector_through_words():
 
 
 @pytest.mark.skipif(not keystream.can_fill(), reason="kernels are not compiled for vectors of AES blocks")
+def test_round_keys_are_gone_with_their_words():
+    """What the compiled cipher kept of the key: the first two round keys are the key itself."""
+    words = Keystream(NIST_KEY).words(Purpose.NOISE)
+    words.fill(0, np.empty(4 * BLOCK_ROWS, np.uint8))
+    schedule = words._schedule
+    assert NIST_KEY[:16] in schedule.tobytes()
+    del words
+    assert not schedule.any()
+
+
+@pytest.mark.skipif(not keystream.can_fill(), reason="kernels are not compiled for vectors of AES blocks")
 @pytest.mark.parametrize("chunk", [0, 1, 77, 2**24 + 3, 2**31 - 1])
 @pytest.mark.parametrize("size", [512, 513, 528, 1023, 1024, 1040, 6 * 7233, 4 * BLOCK_ROWS])
 def test_compiled_words_are_those_of_openssl(chunk, size, seed):

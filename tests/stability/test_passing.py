@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from fractions import Fraction
@@ -12,6 +13,7 @@ from noise.goodness import rejects
 
 import dpfast as dpf
 from dpfast.exact.amounts import budget_units
+from dpfast.mechanisms.noise.lattice import lattice_for
 from dpfast.stability.instability import gap_instability
 from dpfast.stability.passing import PassingTest
 from dpfast.testing import SeededRandom
@@ -47,7 +49,24 @@ def test_gold_numbers_between_whole_distances():
     assert chance(passing.threshold) == 0.5
     assert 1 - chance(2 * passing.threshold) == pytest.approx(5e-7, rel=1e-6)
     for distance in (0, 5, 13, 14, 20, 28):
-        assert passing.probability(distance) == pytest.approx(chance(distance), rel=1e-12)
+        assert passing.probability(distance) == pytest.approx(chance(distance), rel=2.0**-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.013, 0.1, 1.0, 1.7, 3.3])
+@pytest.mark.parametrize("delta", [1e-9, 0.05])
+def test_chances_of_continuous_noise_are_those_of_its_grid(epsilon, delta):
+    """Row 7-12: the least noise that passes by the arithmetic of the draws, and the exact chance of that."""
+    passing = made("book", epsilon, delta)
+    scale = passing._noise.scale
+    lattice = lattice_for(np.dtype(np.float64), scale, discrete=True)
+    for far in (0, 3, int(passing.threshold), int(passing.threshold) + 5):
+        value, steps = np.float64(far), range(-(2**20), 2**20)
+        first = steps[bisect.bisect_right(steps, passing.threshold, key=lambda noise: lattice.place(value, 0, noise))]
+        unit, fraction, _ = lattice.exact(value, 0)
+        # Rounded noise of so many steps or more is noise of half a step less or more.
+        beyond = float((first - Fraction(1, 2) - fraction) / unit)
+        chance = 0.5 * math.exp(-beyond) if beyond > 0 else 1 - 0.5 * math.exp(beyond)
+        assert passing.probability(far) == pytest.approx(chance, rel=1e-11)
 
 
 def test_false_passes_of_the_threshold_as_printed():
@@ -55,7 +74,7 @@ def test_false_passes_of_the_threshold_as_printed():
     epsilon, delta = 0.1, 1e-6
     printed = 0.5 * math.exp(-epsilon * (1 + math.log(1 / delta) - 1))
     assert printed == pytest.approx(0.1256, abs=5e-5)
-    assert made("book", epsilon, delta).probability(0) == pytest.approx(delta / 2, rel=1e-9)
+    assert made("book", epsilon, delta).probability(0) == pytest.approx(delta / 2, rel=2.0**-12)
     for kind in TESTS:
         assert made(kind, epsilon, delta).probability(0) <= delta * (1 + 1e-12)
 

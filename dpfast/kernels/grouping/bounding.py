@@ -205,4 +205,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf

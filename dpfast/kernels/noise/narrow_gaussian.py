@@ -297,7 +297,7 @@ def _grids_of(scale, position, grid, start, stop, work, side):
     """Return (scale / grid, 1 / grid, grid) of some rows, numbers or one a row."""
     if not isinstance(scale, types.Array) or isinstance(position, types.Array):
         return lambda scale, position, grid, start, stop, work, side: (
-            part(scale, start, stop), part(position, start, stop), grid
+            part(scale, start, stop), part(position, start, stop), part(grid, start, stop)
         )  # fmt: skip
 
     def of_rows(scale, position, grid, start, stop, work, side):
@@ -351,4 +351,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf

@@ -175,6 +175,7 @@ def _settle(some, low, offset, opened, settled):
         found[k] = n
         decided[k] = choose(certain, _OPEN, _CLOSED)
     for k in range(size):
+        signs[k] = _NO_MARKS
         rest[k] = _NO_MARKS
 
 
@@ -419,4 +420,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf

@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 78d1fdc8e312ad11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
