@@ -242,7 +242,7 @@ class Frames(Generic[_Frame]):
         *,
         ledger: Annotated[Ledger, LEDGER],
         epsilon: Epsilon = None,
-        delta: Delta = None,
+        delta: Delta = 0,
         rho: Rho = None,
         rows: Records = None,
         rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,

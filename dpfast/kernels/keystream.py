@@ -26,6 +26,7 @@ __all__ = ["BATCH_BYTES", "SCHEDULE_WORDS", "can_fill", "fill_words", "prepare_k
 
 SCHEDULE_WORDS = SCHEDULE_BYTES // 8
 _I64 = ir.IntType(64)
+_LEAST_LLVM = 16
 
 
 def _features() -> dict[str, bool]:
@@ -35,8 +36,11 @@ def _features() -> dict[str, bool]:
 
 @cache
 def can_fill() -> bool:
-    """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks."""
-    known = platform.machine() in ("x86_64", "AMD64")
+    """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks.
+
+    The cipher is written in LLVM's language of today, in which pointers have no type; llvmlite reads it from LLVM 16 on.
+    """
+    known = platform.machine() in ("x86_64", "AMD64") and llvm.llvm_version_info[0] >= _LEAST_LLVM
     return known and has_aes(_features()) and vector_blocks(_features()) > 1
 
 

@@ -116,7 +116,7 @@ def synthesize(
     *,
     ledger: Annotated[Ledger, LEDGER],
     epsilon: Epsilon = None,
-    delta: Delta = None,
+    delta: Delta = 0,
     rho: Rho = None,
     rows: Records = None,
     rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
