@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,6 +50,8 @@ __all__ = ["synthesize"]
 Queries: TypeAlias = "Workload | list[tuple[str, ...]] | None"
 
 _ENDED = "ended early: what was not measured is paid for all the same"
+#: Sets of columns for a model, which are listed.
+_MOST_SETS = 10**6
 _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
 
 
@@ -130,6 +133,7 @@ def synthesize(
         axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
         queries = _read_workload(workload, axes, models=given["delta"] is not None)
         _check_plot(destination, axes, models=given["delta"] is not None)
+        _check_model(axes, queries, given)
         opened = axes.open(source)
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)
@@ -190,6 +194,17 @@ def _check_plot(destination: Destination, axes: Domain, *, models: bool) -> None
 
     if destination.plot is not None and (models or makes_model(None, axes)):
         raise CommandError("--plot draws the answers of a histogram, but a model is made; leave --plot out")
+
+
+def _check_model(axes: Domain, queries: Queries, given: Mapping[str, Any]) -> None:
+    """Refuse what a model is not made of before a ledger is created."""
+    from dpfast.synthesis.graphical.synthesizing import MEGABYTES, ModelRequest, asked_sets
+    from dpfast.synthesis.synthesizing import makes_model
+
+    if given["delta"] is not None or makes_model(queries, axes):
+        megabytes = MEGABYTES.read("max_megabytes", given["max_megabytes"])
+        names = ("epsilon", "delta", "rho", "rounds", "selection", "neighbors")
+        ModelRequest.read(axes, asked_sets(queries, axes, megabytes), megabytes, *(given[name] for name in names))
 
 
 def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
@@ -310,6 +325,11 @@ def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:
                 f"--workload {shortened(text)} must be marginals:K with K from 1 to {len(shape)}; {mend}"
             )
         if models:
+            if comb(len(shape), int(number)) > _MOST_SETS:
+                raise CommandError(
+                    f"--workload {shortened(text)} names more than {_MOST_SETS:,} sets of columns; lower K, or leave "
+                    "columns out"
+                )
             return list(combinations(axes.names, int(number)))
         return dpf.workloads.marginals(shape, int(number))
     if number or kind not in ("cells", "prefix", "ranges"):

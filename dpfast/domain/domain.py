@@ -289,9 +289,11 @@ class Domain:
             numbers = np.asarray(cells)
         except (TypeError, ValueError, OverflowError):
             numbers = np.empty((0, 0))
-        outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= self.cells)
+        # What lies beyond int64 is no number of a cell.
+        number = min(self.cells, 2**63)
+        outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= number)
         if numbers.ndim != 1 or outside:
-            raise ParameterError("cells", numbers.dtype, f"integers from 0 to {self.cells - 1:,}")
+            raise ParameterError("cells", numbers.dtype, f"integers from 0 to {number - 1:,}")
         return draw_records(numbers.astype(np.int64), self._attributes, source)
 
 

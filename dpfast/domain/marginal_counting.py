@@ -58,10 +58,12 @@ class MarginalCounter:
 
     def tables(self) -> list[NDArray[np.int64]]:
         """Return the marginals' counts, each in one dimension."""
-        total = np.zeros(int(self._offsets[-1]), np.int64)
-        for table in self._free:
-            total += table[:-1]
-        return np.split(total, self._offsets[1:-1])
+        if not self._free:
+            return np.split(np.zeros(int(self._offsets[-1]), np.int64), self._offsets[1:-1])
+        total = self._free.pop()
+        while self._free:
+            total += self._free.pop()
+        return np.split(total[:-1], self._offsets[1:-1])
 
     def _work(self, block: Block, start: int, stop: int) -> None:
         try:

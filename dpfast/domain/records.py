@@ -24,7 +24,12 @@ def label_cells(cells: NDArray[np.int64], labels: Sequence[pl.Series]) -> pl.Dat
 
 def draw_records(cells: NDArray[np.int64], attributes: Sequence[Attribute], source: Any) -> pl.DataFrame:
     """Return a record for each cell, with a number drawn evenly within its bin where there are bins."""
-    return fill_columns(np.unravel_index(cells, tuple(attribute.size for attribute in attributes)), attributes, source)
+    places: list[NDArray[np.int64]] = []
+    # Also of more cells than NumPy numbers.
+    for attribute in reversed(attributes):
+        cells, place = np.divmod(cells, attribute.size)
+        places.append(place)
+    return fill_columns(places[::-1], attributes, source)
 
 
 def fill_columns(places: Sequence[NDArray[Any]], attributes: Sequence[Attribute], source: Any) -> pl.DataFrame:

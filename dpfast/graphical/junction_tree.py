@@ -48,16 +48,17 @@ class JunctionTree:
         """
         cliques = find_cliques(sizes, sets)
         order, parents = [0], [-1]
-        left = set(range(1, len(cliques)))
-        while left:
-            _, _, clique, place = max(
-                (len(common := set(cliques[c]) & set(cliques[o])), cells_of(sizes, common), -c, -p)
-                for c in left
-                for p, o in enumerate(order)
-            )
-            order.append(-clique)
-            parents.append(-place)
-            left.remove(-clique)
+        held = [set(clique) for clique in cliques]
+        # What each clique that is left has most in common with, of those that are joined: with the first one at least.
+        best = dict.fromkeys(range(1, len(cliques)), (-1, 0, 0))
+        while best:
+            last, place = held[order[-1]], len(order) - 1
+            for c, found in best.items():
+                common = held[c] & last
+                best[c] = max(found, (len(common), cells_of(sizes, common), -place))
+            clique = max(best, key=lambda c: (*best[c][:2], -c))
+            order.append(clique)
+            parents.append(-best.pop(clique)[2])
         return cls(sizes, tuple(cliques[c] for c in order), tuple(parents))
 
     @cached_property

@@ -43,7 +43,7 @@ class TreeMarginals:
         if home is not None:
             return self._sum(home, attributes).reshape(-1)
         root, below = self._part(attributes)
-        table, axes = self._tell(root, (), set(attributes), below)
+        table, axes = self._told(root, set(attributes), below)
         order = [axes.index(attribute) for attribute in attributes]
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
 
@@ -74,20 +74,30 @@ class TreeMarginals:
             root = below[root][0]
         return root, below
 
+    def _told(self, root: int, wanted: set[int], below: dict[int, list[int]]) -> tuple[Floats, list[int]]:
+        """Return the table over what is wanted: what each clique tells the one above it, those below first."""
+        tree, order = self._weights.tree, [root]
+        for clique in order:
+            order += below[clique]
+        told: dict[int, tuple[Floats, list[int]]] = {}
+        for clique in reversed(order):
+            common = () if clique == root else tree.separators[clique]
+            told[clique] = self._tell(clique, common, wanted, {child: told.pop(child) for child in below[clique]})
+        return told[root]
+
     def _tell(
-        self, clique: int, common: Attributes, wanted: set[int], below: dict[int, list[int]]
+        self, clique: int, common: Attributes, wanted: set[int], told: dict[int, tuple[Floats, list[int]]]
     ) -> tuple[Floats, list[int]]:
         """Return a table over what a clique has in common with its parent, and what is wanted of it and all below."""
         tree = self._weights.tree
         own = set(common) | (wanted & set(tree.cliques[clique]))
-        for child in below[clique]:
+        for child in told:
             own |= set(tree.separators[child])
         attributes = tuple(sorted(own))
         factors: list[tuple[Floats, list[int]]] = [(self._sum(clique, attributes), list(attributes))]
         out = [a for a in attributes if a in common or a in wanted]
-        for child in below[clique]:
+        for child, (table, axes) in told.items():
             separator = tree.separators[child]
-            table, axes = self._tell(child, separator, wanted - set(attributes), below)
             given = self._weights.separator(child).reshape([tree.sizes[a] for a in separator])
             where = [axes.index(a) for a in separator]
             rest = [place for place in range(len(axes)) if place not in where]

@@ -139,21 +139,30 @@ class TreeWeights:
         while done < walks and moved > tolerance:
             done += 1
             moved = 0.0
-            for clique, is_new in self._walk(0):
+            for clique, is_new in self._walk():
                 if is_new:
                     moved += self._fit_clique(clique, softness)
         for c in range(1, len(self.tables)):
             self._send_down(c)
         return done
 
-    def _walk(self, clique: int) -> Iterator[tuple[int, bool]]:
-        """Visit a clique and all below it, messages passed on the way; say when a clique is met first."""
-        yield clique, True
-        for child in self.tree.children[clique]:
-            self._send_down(child)
-            yield from self._walk(child)
-            self._send_up(child)
-            yield clique, False
+    def _walk(self) -> Iterator[tuple[int, bool]]:
+        """Visit every clique, messages passed on the way; say when a clique is met first."""
+        yield 0, True
+        # A stack, as a tree may be deeper than calls may be nested.
+        path = [(0, iter(self.tree.children[0]))]
+        while path:
+            clique, children = path[-1]
+            child = next(children, None)
+            if child is not None:
+                self._send_down(child)
+                yield child, True
+                path.append((child, iter(self.tree.children[child])))
+                continue
+            path.pop()
+            if path:
+                self._send_up(clique)
+                yield path[-1][0], False
 
     def _fit_clique(self, clique: int, softness: float) -> float:
         """Fit the measurements of a clique, one after the other; return the furthest that one moved the records."""

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

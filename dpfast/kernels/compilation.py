@@ -72,4 +72,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -240,4 +240,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -103,4 +103,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -77,4 +77,4 @@ def postpone_blas() -> None:
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -339,3 +339,14 @@ def test_no_error_shows_the_data(tmp_path):
         dpf.Domain({"a": ["x"]}).count(failing)
     assert "secret" not in repr(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_cells_of_more_than_numpy_numbers_are_records():
+    domain = dpf.Domain(dict.fromkeys((f"x{place}" for place in range(40)), 4))
+    rows = domain.records([0, 6, 2**62]).rows()
+    assert rows == [(0,) * 40, (0,) * 38 + (1, 2), (0,) * 8 + (1,) + (0,) * 31]
+    for beyond in ([2**63], np.array([2**63 + 5], np.uint64), [2**70]):
+        with pytest.raises(
+            dpf.errors.ParameterError, match=r"^cells must be integers from 0 to 9,223,372,036,854,775,807"
+        ):
+            domain.records(beyond)

@@ -152,3 +152,29 @@ def test_the_same_key_draws_the_same_records():
     first, again, other = (draw_codes(weights, 500, SeededRandom(seed)) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
+
+
+def test_a_tree_may_be_deeper_than_calls_may_be_nested():
+    columns = 1_200
+    links = tuple((place, place + 1) for place in range(columns - 1))
+    tree = JunctionTree((2,) * columns, links, tuple(range(-1, columns - 2)))
+    weights = TreeWeights(tree, 100.0, [Measurement(link, np.array([45.0, 5.0, 5.0, 45.0]), 1.0) for link in links])
+    weights.fit(2)
+    ends = TreeMarginals(weights).marginal((0, columns - 1))
+    assert np.isfinite(ends).all()
+    assert ends.sum() == pytest.approx(weights.total)
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_cliques_are_joined_to_those_they_have_most_in_common_with(trial):
+    sizes, sets = some_problem(np.random.default_rng(trial))
+    tree = JunctionTree.holding(sizes, sets)
+
+    def weight(clique, other):
+        common = set(tree.cliques[clique]) & set(tree.cliques[other])
+        return len(common), math.prod(sizes[attribute] for attribute in common)
+
+    for clique in range(1, len(tree.cliques)):
+        later = range(clique, len(tree.cliques))
+        best = max(weight(one, other) for one in later for other in range(clique))
+        assert weight(clique, tree.parents[clique]) == best

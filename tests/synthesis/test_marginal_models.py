@@ -181,3 +181,54 @@ def test_columns_that_are_too_long_for_the_model_are_refused():
             pl.DataFrame({"a": [1], "b": [2]}), own, epsilon=0.5, delta=1e-9, max_megabytes=1.0, ledger=ledger
         )
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("sizes", [(10**6, 10**6), (10**5,) * 5, (1_000, 1_500, 2)])
+def test_sets_that_no_model_has_room_for_are_refused_before_the_charge(sizes):
+    """Their counts would have taken all memory after the charge, and never have been measured."""
+    domain = dpf.Domain({f"x{place}": size for place, size in enumerate(sizes)})
+    frame = pl.DataFrame({name: [0, 1] for name in domain.names})
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(ParameterError, match=r"^workload must be of sets that fit .* raise max_megabytes"):
+        dpf.synthesize(frame, domain, [domain.names], epsilon=1.0, max_megabytes=12, ledger=ledger)
+    assert ledger.remaining.epsilon == 1.0
+
+
+def test_counts_of_all_sets_together_that_memory_does_not_hold_are_refused_before_the_charge():
+    domain = dpf.Domain(dict.fromkeys((f"x{place}" for place in range(500)), 100))
+    frame = pl.DataFrame({name: [0] for name in domain.names})
+    ledger = dpf.Ledger(epsilon=1.0)
+    with pytest.raises(ParameterError, match=r"^workload must be of at most 1,073,741,824 cells"):
+        dpf.synthesize(frame, domain, epsilon=1.0, ledger=ledger)
+    assert ledger.remaining.epsilon == 1.0
+
+
+def test_columns_of_one_value_are_measured_alone():
+    """No array has an axis for each of so many columns."""
+    names = [f"x{place}" for place in range(70)]
+    domain = dpf.Domain(dict.fromkeys(names, 1) | {"y": 3})
+    frame = pl.DataFrame(dict.fromkeys(names, [0] * 50) | {"y": [1] * 50})
+    made = dpf.synthesize(frame, domain, [(*names, "y")], epsilon=9.0, rounds=2, ledger=dpf.Ledger(epsilon=9.0))
+    assert made.estimate.rounds["columns"].to_list()[-2:] == [["y"], ["y"]]
+    assert made.frame.width == 71
+    assert made.estimate.marginal([*names[:20], "y"]).shape == (1,) * 20 + (3,)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 2, 5), (2,) * 30])
+def test_a_set_counts_as_often_as_it_shares_attributes(sizes):
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    candidates = Candidates(sizes, [*pairs, (2,), (0, 1, 3)])
+    assert candidates.weights == [
+        sum(len(set(own) & set(other)) for other in candidates.sets) for own in candidates.sets
+    ]
+
+
+def test_marginals_of_too_many_cells_or_columns_are_refused():
+    made = dpf.synthesize(FRAME, DOMAIN, CHAIN, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1.0))
+    with pytest.raises(ParameterError, match=r"^columns must be of at most 1,073,741,824 cells"):
+        made.estimate.marginal(DOMAIN.names)
+    wide = dpf.Domain(dict.fromkeys((f"x{place}" for place in range(40)), 2))
+    frame = pl.DataFrame({name: [0, 1] for name in wide.names})
+    made = dpf.synthesize(frame, wide, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1.0))
+    with pytest.raises(ParameterError, match=r"^columns must be at most 32 columns"):
+        made.estimate.marginal(wide.names)

@@ -70,4 +70,4 @@ def draw_conditionally(table, starts, order, words, drawn):
             drawn[order[start + i]] = column
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

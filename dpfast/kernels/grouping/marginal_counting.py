@@ -69,4 +69,4 @@ def count_marginals(codes, known, members, starts, sizes, offsets, tables):
             tables[cell if inside else trash] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

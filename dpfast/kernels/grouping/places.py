@@ -96,4 +96,4 @@ def fold_cells(below, table, counts):
             counts[below[cell]] += table[cell]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

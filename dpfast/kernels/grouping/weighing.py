@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -138,4 +138,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

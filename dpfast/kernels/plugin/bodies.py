@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

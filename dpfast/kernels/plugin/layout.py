@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e789a6b8bfee4bbf
+# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
@@ -40,23 +41,25 @@ class Candidates:
     Attributes
     ----------
     sets
-        In the workload's order, each ascending.
+        In the workload's order, each ascending, without attributes of one value, of which there is nothing to know.
     weights
         A whole number for each.
 
     """
 
     def __init__(self, sizes: Sequence[int], workload: Sequence[Attributes]) -> None:
-        self.sets = tuple(dict.fromkeys(tuple(sorted(held)) for held in workload))
-        counted = [sum(len(set(own) & set(other)) for other in self.sets) for own in self.sets]
-        self.weights = [min(count, _LARGEST_WEIGHT) for count in counted]
+        self.sets = tuple(dict.fromkeys(_that_vary(sizes, held) for held in workload))
+        # How many attributes all sets share with one, counted attribute by attribute.
+        uses = Counter(attribute for held in self.sets for attribute in held)
+        self.weights = [min(sum(uses[attribute] for attribute in held), _LARGEST_WEIGHT) for held in self.sets]
         self.cells = [math.prod(sizes[attribute] for attribute in held) for held in self.sets]
 
     @classmethod
     def pairs(cls, sizes: Sequence[int], largest: int) -> Candidates:
         """Return all pairs of attributes with at most so many cells; single attributes where there are none."""
         places = range(len(sizes))
-        held = [pair for pair in combinations(places, 2) if sizes[pair[0]] * sizes[pair[1]] <= largest]
+        varying = [place for place in places if sizes[place] > 1]
+        held = [pair for pair in combinations(varying, 2) if sizes[pair[0]] * sizes[pair[1]] <= largest]
         return cls(sizes, held or [(place,) for place in places])
 
     @property
@@ -101,3 +104,9 @@ class Candidates:
             far = np.abs((np.minimum(counts, LARGEST_COUNT) << SCORE_BITS) - steps) - near
             scores[i] = self.weights[place] * int(np.maximum(far, 0).sum())
         return scores
+
+
+def _that_vary(sizes: Sequence[int], held: Attributes) -> Attributes:
+    """Return those of some attributes that have several values, ascending; the first one if none has."""
+    varying = tuple(sorted(attribute for attribute in held if sizes[attribute] > 1))
+    return varying or (min(held),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
 from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
+from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
 from dpfast.graphical.drawing import draw_codes
 from dpfast.graphical.tree_marginals import TreeMarginals
@@ -21,6 +23,8 @@ from dpfast.showing import brief, html_lines, html_table
 
 __all__ = ["Columns", "ModelEstimate", "read_columns"]
 
+#: Every NumPy has arrays of so many axes.
+_MOST_AXES = 32
 #: Attributes by their names.
 Columns: TypeAlias = Annotated[
     Sequence[str], Special(lambda: (5, None, 0.5, "x", b"x", [], ["none such"], [5], [["x"]], object()))
@@ -104,10 +108,21 @@ class ModelEstimate:
         Raises
         ------
         ParameterError
-            There is no such attribute, or one is named twice.
+            There is no such attribute, one is named twice, or their cells are too many.
 
         """
+<<<<<<< HEAD
         places = read_columns(columns, self.names)
+=======
+        names = list(columns) if isinstance(columns, (list, tuple)) else []
+        places = [self.names.index(name) for name in names if isinstance(name, str) and name in self.names]
+        if not places or len(places) < len(names) or len(set(places)) < len(places):
+            allowed = f"a list of different columns of the domain, which are {brief(list(self.names))}"
+            raise ParameterError("columns", columns, allowed)
+        if len(places) > _MOST_AXES:
+            raise ParameterError("columns", columns, f"at most {_MOST_AXES} columns", "ask for fewer of them at once")
+        check_size(math.prod(self.shape[place] for place in places), "columns", "cells")
+>>>>>>> review15b
         order = sorted(places)
         table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
         return table.transpose([order.index(place) for place in places]).copy()

@@ -14,7 +14,9 @@ from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Number, Special
 from dpfast.domain.counting import OpenRecords
 from dpfast.domain.domain import Domain
+from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
+from dpfast.graphical.elimination import cells_of
 from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.randomness import SystemRandom
@@ -58,8 +60,18 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
         known = [name for name in names if isinstance(name, str) and name in domain.names]
         if not names or len(known) < len(names) or len(set(known)) < len(known):
             raise ParameterError("workload", held, allowed, mend)
-        sets.append(tuple(sorted(domain.names.index(name) for name in known)))
+        places = tuple(sorted(domain.names.index(name) for name in known))
+        _check_room(held, places, domain.shape, megabytes)
+        sets.append(places)
     return Candidates(domain.shape, sets)
+
+
+def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megabytes: float) -> None:
+    """Refuse a set of columns whose counts no model has room for: it would be paid for, and never be measured."""
+    cells = cells_of(sizes, places) + sum(size for place, size in enumerate(sizes) if place not in places)
+    if cells * _BYTES_OF_CELL > megabytes * 1e6:
+        allowed = f"of sets that fit beside all columns into max_megabytes={megabytes:g}"
+        raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,8 @@ class ModelRequest:
             needed = Words(f"{megabytes:g}, beside columns of {least:,} values together")
             allowed = f"at least {math.ceil(least * _BYTES_OF_CELL / 1e4) / 100:g}"
             raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
+        # All of them are counted, whichever are measured.
+        check_size(least + sum(candidates.cells), "workload", "cells")
         plan = plan_model(budget, relation, len(domain.shape), number, selects=len(candidates.sets) > 1)
         return cls(domain, candidates, most_cells, budget, relation, plan)
 
