@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

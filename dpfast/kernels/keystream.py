@@ -38,7 +38,7 @@ def _features() -> dict[str, bool]:
 def can_fill() -> bool:
     """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks.
 
-    The cipher is written in LLVM's language of today, in which pointers have no type; llvmlite reads it from LLVM 16 on.
+    The cipher is written for an LLVM in which pointers have no type: llvmlite has it from LLVM 16 on.
     """
     known = platform.machine() in ("x86_64", "AMD64") and llvm.llvm_version_info[0] >= _LEAST_LLVM
     return known and has_aes(_features()) and vector_blocks(_features()) > 1
@@ -103,4 +103,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

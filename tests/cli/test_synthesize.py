@@ -227,7 +227,6 @@ def test_a_process_that_is_killed_while_it_reads_has_paid(folder):
         assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (2, 2)
 
 
-<<<<<<< HEAD
 def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     asked = ["trips.parquet", *COLUMNS, "--domain", "large.json", "--epsilon", "1", *LEDGER, "--out", "made.csv"]
     axes = {"city": [f"city {number}" for number in range(20_000)], "hour": {"bins": list(range(20_001))}}
@@ -245,15 +244,6 @@ def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     assert result.exit_code == 0, result.output
     assert "a model of" in result.output
     assert pl.read_csv(folder / "made.csv").shape == (50, 2)
-=======
-def test_columns_that_are_too_long_for_a_model_are_refused_with_the_bytes_they_would_take(folder, run):
-    asked = ["trips.parquet", *COLUMNS, "--domain", "large.json", "--epsilon", "1", *LEDGER, "--out", "made.csv"]
-    axes = {"city": [f"city {number}" for number in range(20_000)], "hour": {"bins": list(range(20_001))}}
-    (folder / "large.json").write_text(json.dumps(axes))
-    result = run("synthesize", *asked, "--max-megabytes", "0.1")
-    assert result.exit_code == 2
-    assert "max_megabytes must be at least 0.32" in one_line(result)
-    assert not (folder / "ledger.db").exists()
 
 
 def test_more_sets_of_columns_than_can_be_listed_are_refused(folder, run):
@@ -265,4 +255,3 @@ def test_more_sets_of_columns_than_can_be_listed_are_refused(folder, run):
     assert result.exit_code == 2
     assert "--workload marginals:12 names more than 1,000,000 sets of columns" in one_line(result)
     assert not (folder / "ledger.db").exists()
->>>>>>> review15b

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

@@ -165,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

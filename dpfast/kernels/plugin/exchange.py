@@ -306,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): e8687f83f215d145
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035

@@ -111,18 +111,10 @@ class ModelEstimate:
             There is no such attribute, one is named twice, or their cells are too many.
 
         """
-<<<<<<< HEAD
         places = read_columns(columns, self.names)
-=======
-        names = list(columns) if isinstance(columns, (list, tuple)) else []
-        places = [self.names.index(name) for name in names if isinstance(name, str) and name in self.names]
-        if not places or len(places) < len(names) or len(set(places)) < len(places):
-            allowed = f"a list of different columns of the domain, which are {brief(list(self.names))}"
-            raise ParameterError("columns", columns, allowed)
         if len(places) > _MOST_AXES:
             raise ParameterError("columns", columns, f"at most {_MOST_AXES} columns", "ask for fewer of them at once")
         check_size(math.prod(self.shape[place] for place in places), "columns", "cells")
->>>>>>> review15b
         order = sorted(places)
         table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
         return table.transpose([order.index(place) for place in places]).copy()
