@@ -117,6 +117,20 @@ def test_every_form_of_data(form, tmp_path):
     assert ledger.spent.epsilon == 0.5
 
 
+def test_noise_adds_no_records():
+    """Cells hold 0 or 1 record beside noise of deviation 37: the positive parts alone would make 3,000 of 200.
+
+    The sum's deviation is below 37 * sqrt(2000 / 5) = 740 here: six of them are exceeded in 2e-9 of runs.
+    """
+    generator = np.random.default_rng(5)
+    frame = pl.DataFrame({f"y{place}": generator.integers(0, 2000, 200) for place in range(5)})
+    own = dpf.Domain(dict.fromkeys(frame.columns, 2000))
+    ledger = dpf.Ledger(epsilon=2, delta=1e-6)
+    made = dpf.synthesize(frame, own, epsilon=1.0, delta=1e-9, rounds=2, ledger=ledger)
+    deviation = made.estimate.rounds["deviation"][0]
+    assert abs(made.estimate.total - 200) < 6 * deviation * (2000 / 5) ** 0.5 + 1
+
+
 def test_marginals_of_a_histogram_and_of_a_model_have_the_same_axes():
     frame, own = FRAME.select("x0", "x1", "x2"), dpf.Domain(dict.fromkeys(["x0", "x1", "x2"], 3))
     truth = exact(frame, "x2", "x0")

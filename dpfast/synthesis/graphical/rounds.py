@@ -24,6 +24,8 @@ Attributes = tuple[int, ...]
 
 #: How softly a measurement holds the model, in deviations of its noise; found by experiment, and the same as mwem's.
 _SOFTNESS = 0.4
+#: The variance that stands for none.
+_EXACT = 1e-12
 #: Walks along the tree in each round, and at the end.
 _WALKS, _LAST_WALKS = 8, 50
 
@@ -78,6 +80,8 @@ class ModelRounds:
         for place in range(len(self.sizes)):
             self._measure((place,), exact, self.plan.first, source)
         total = float(max(records, 1)) if records is not None else self._total()
+        # Masses cannot be negative, so that noise alone would add records: the number that the sums say is kept.
+        self._held[()] = Measurement((), np.array([total]), _EXACT)
         weights = self._fit(total, _WALKS)
         for number in range(self.plan.rounds):
             chosen = self._select(number, weights, exact, source)
@@ -90,8 +94,7 @@ class ModelRounds:
 
     @property
     def _softness(self) -> float:
-        # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
-        return _SOFTNESS / max(self.plan.noise.deviation, self.plan.noise.scale)
+        return _SOFTNESS / max(_deviation(noise) for noise in (self.plan.first, self.plan.noise))
 
     def _total(self) -> float:
         """Return the number of records that the first measurements say together, each by its weight."""
@@ -108,7 +111,7 @@ class ModelRounds:
     ) -> None:
         noisy = noise.add(np.minimum(exact[attributes], LARGEST_COUNT), source)
         self.log.append(Measured(attributes, noise, noisy))
-        variance = max(noise.deviation, noise.scale) ** 2
+        variance = _deviation(noise) ** 2
         values = noisy.astype(np.float64)
         if attributes in self._held:
             self._held[attributes].add(values, variance)
@@ -144,3 +147,8 @@ class ModelRounds:
             if places:
                 break
         return places
+
+
+def _deviation(noise: IntegerNoise) -> float:
+    """Return the deviation of noise, never 0: of noise far below 1, which is 0 almost surely, it would be."""
+    return max(noise.deviation, noise.scale)
