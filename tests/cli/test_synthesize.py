@@ -234,7 +234,7 @@ def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     for more, message in (
         (["--max-megabytes", "0.1"], "max_megabytes must be at least 0.32"),
         (["--plot", "errors.png"], "--plot draws the answers of a histogram, but a model is made"),
-        (["--workload", "cells"], "--workload 'cells' is not for a model"),
+        (["--workload", "cells"], "--workload cells is not for a model"),
     ):
         result = run("synthesize", *asked, *more)
         assert result.exit_code == 2
