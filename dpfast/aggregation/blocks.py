@@ -239,8 +239,9 @@ class Block:
 
     def walk(self, start: int, stop: int) -> Iterator[Block]:
         """Move over the rows ``start .. stop - 1`` and yield this object at each step."""
-        for row in range(start, stop, BLOCK_ROWS):
-            self.start, self.stop = row, min(row + BLOCK_ROWS, stop)
+        rows = max(self.room, 1)
+        for row in range(start, stop, rows):
+            self.start, self.stop = row, min(row + rows, stop)
             yield self
 
 
@@ -256,17 +257,19 @@ def share_blocks(
     threads: int,
     work: Callable[[Block, int, int], None],
     kept: list[Block] | None = None,
+    *,
+    rows: int = BLOCK_ROWS,
 ) -> None:
     """Call ``work(block, start, stop)`` for up to ``threads`` stretches of the frame, each in a thread.
 
     No more threads are used than Polars is allowed, and none for short frames. Blocks are taken out of ``kept``, and
-    put back for the next frame.
+    put back for the next frame; they have room for so many ``rows`` at least.
     """
     threads = max(1, min(threads, pl.thread_pool_size(), frame.height // _ROWS_PER_THREAD))
     columns = _read(frame)
 
     def lend(start: int, stop: int) -> None:
-        block = _taken(kept, min(BLOCK_ROWS, frame.height))
+        block = _taken(kept, min(rows, frame.height))
         with block.over(columns):
             work(block, start, stop)
         if kept is not None:

@@ -305,7 +305,13 @@ class Aggregation(Private):
             assert isinstance(self.source.unfiltered, pl.DataFrame)
             columns = pick(self.source.unfiltered, exprs).get_columns() if exprs else []
             finder = PassingSlots(coder, passing)
-            scatter = Scatter(coder.slots, finder.slots_of, contributions, count_rows=finder.count_rows)
+            scatter = Scatter(
+                coder.slots,
+                finder.slots_of,
+                contributions,
+                count_rows=finder.count_rows,
+                block_rows=finder.block_rows,
+            )
             scatter.add(pl.DataFrame([*columns, *passing.columns(self.source.unfiltered)]))
             return [coder.gather(table) for table in scatter.tables()]
         if not exprs and self.source.unfiltered is not None and self.source.blocks is None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpfast.aggregation.blocks import Block, share_blocks
+from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.filtering import Asked, ask, native_filter
 from dpfast.kernels.grouping.counting import count_within, drop_groups, drop_slots, mark_within
@@ -27,6 +27,7 @@ _WHOLES = (
     *(pl.Date, pl.Datetime, pl.Duration, pl.Time),
 )
 _FAR = 2**63 - 1
+_COUNTED_ROWS = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,11 @@ class PassingSlots:
 
     def __init__(self, coder: KeyCoder, passing: Passing) -> None:
         self._coder, self._passing = coder, passing
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows to read at a time: many where they are only counted, as each block takes its microseconds."""
+        return _COUNTED_ROWS if self._coder.is_one_group else BLOCK_ROWS
 
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block; of rows that do not pass, one beyond all (uint64)."""

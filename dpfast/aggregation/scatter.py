@@ -125,6 +125,8 @@ class Scatter:
         How many threads share the rows at most; None for as many as their tables fit into the cache.
     count_rows
         Counts the rows of a block in a table at once, where that is faster than by their slots.
+    block_rows
+        How many rows are read at a time.
 
     """
 
@@ -135,7 +137,9 @@ class Scatter:
         contributions: Sequence[Contribution],
         threads: int | None = None,
         count_rows: Callable[[Block, np.ndarray], None] | None = None,
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
+        self._block_rows = block_rows
         self._count_rows = count_rows if [one.way for one in contributions] == ["rows"] else None
         self._slots = slots
         self._slots_of = slots_of
@@ -148,7 +152,7 @@ class Scatter:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""
-        share_blocks(batch, self._threads, self._work, self._blocks)
+        share_blocks(batch, self._threads, self._work, self._blocks, rows=self._block_rows)
 
     def tables(self) -> list[np.ndarray | GroupedPoints]:
         """Return the tables, and points slot by slot; nothing can be added afterwards."""
