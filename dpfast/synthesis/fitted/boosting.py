@@ -144,7 +144,9 @@ def boost_queries(
     Guarantee
         (epsilon, delta)-differentially private (epsilon alone if delta is 0), or rho-zCDP, for histograms that differ
         in one record: one more or less of it ("add_remove"), or one in another cell ("replace", the number of records
-        is public then). Only the measured answers and the sampled queries depend on the data.
+        is public then). Only the measured answers and the sampled queries depend on the data. A ``total`` that is given
+        under "add_remove" must be public, known without these data: nobody is protected from what is told by a total
+        that was counted in them.
 
         Sampling. Let v be the exact answers. They are integers, and neighbours change none by more than D. Let A_j be
         the answers of round j's synopsis, which are public and rounded to integers. Query q has the score

@@ -60,7 +60,8 @@ def mwem(
         Everything in the result is together (epsilon, 0)-differentially private, or rho-zCDP, for neighbouring
         histograms: "add_remove", one cell more or less by one; "replace", one cell loses one and another gains one, the
         total being public. Selections and measurements are drawn exactly, of integers; the rest is made of what they
-        gave.
+        gave. A ``total`` that is given under "add_remove" must be public, known without these data: nobody is protected
+        from what is told by a total that was counted in them.
 
         Proof. A round's scores are, for each query (for marginals: each marginal), the sum of abs(2**8 a - e) over its
         answers a, less a constant, with e the whole number next to 2**8 times the estimate's answer. e and the constant

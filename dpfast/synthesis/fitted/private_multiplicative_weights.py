@@ -84,7 +84,8 @@ class PrivateMultiplicativeWeights:
         post-processing of these, and of the noisy total. Comparisons and measurements take turns, each query being
         chosen after all that came before; their shares add up all the same, for epsilon since the sparse vector's loss
         is bounded for every sequence of queries, for rho by concurrent composition (Lyu 2022). Shares are rounded down
-        to units of 1e-18.
+        to units of 1e-18. A ``total`` that is given under "add_remove" must be public, known without these data: nobody
+        is protected from what is told by a total that was counted in them.
 
     Parameters
     ----------

@@ -126,7 +126,8 @@ def projection_mechanism(
         exact answers of the queries, rounded to fixed point, are integers. Neighbours' answers differ by no more than
         `dpfast.accounting.sensitivity.Sensitivity` says, with the number of records as one more answer where that
         is measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
-        `noise_of_rho` proves sufficient. The rest is post-processing.
+        `noise_of_rho` proves sufficient. The rest is post-processing. A ``total`` that is given under "add_remove" must
+        be public, known without these data: nobody is protected from what is told by a total that was counted in them.
 
     Parameters
     ----------
