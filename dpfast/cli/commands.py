@@ -18,6 +18,7 @@ from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
 from dpfast.cli.attacking import attack
 from dpfast.cli.auditing import audit
+from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
@@ -299,5 +300,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack, audit):
+for _command in (ledger, answer, select, synthesize, attack, audit, doctor, warmup):
     main.add_command(_command)
