@@ -69,6 +69,11 @@ COMMANDS = {
     ),
     "audit": (AUDIT, 1, {"passed", "out", "figures", "text"}),
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
+    "doctor": (
+        ["doctor"], 0,
+        {"machine", "checks", "wrong", "keystream_bytes_a_second", "kernels", "seconds"},
+    ),
+    "warmup": (["warmup"], 0, {"kernels", "seconds"}),
     "demo": (["demo"], 0, {"folder", "files", "flights", "rows", "columns", "why_empty", "ledger"}),
 }  # fmt: skip
 #: A missing file is 4, a mistaken parameter 2, and too small a budget 3: for every command that can fail so.
