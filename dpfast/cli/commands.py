@@ -40,6 +40,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.previewing import preview_options, preview_to
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
+from dpfast.cli.starting import completion, init
 from dpfast.cli.synthesizing import synthesize
 from dpfast.cli.terminal import replace_closed_streams, until_readers_leave
 from dpfast.cli.wishes import wish_options
@@ -300,5 +301,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack, audit, doctor, warmup):
+for _command in (ledger, answer, select, synthesize, attack, audit, doctor, warmup, init, completion):
     main.add_command(_command)
