@@ -105,16 +105,16 @@ METHODS = [
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
     *(
-        Method(method.__name__, over(method, WORKLOAD), method, delta=delta)
-        for method, delta in (
-            (dpf.matrix_mechanism, True),
-            (dpf.projection_mechanism, True),
-            (dpf.boost_queries, True),
-            (dpf.mwem, False),
-            (dpf.dawa, False),
-            (dpf.ahp, False),
-            (dpf.adaptive_hierarchy, False),
-            (dpf.estimate_histogram, False),
+        Method(method.__name__, over(method, WORKLOAD), method, delta=True)
+        for method in (
+            dpf.matrix_mechanism,
+            dpf.projection_mechanism,
+            dpf.boost_queries,
+            dpf.mwem,
+            dpf.dawa,
+            dpf.ahp,
+            dpf.adaptive_hierarchy,
+            dpf.estimate_histogram,
         )
     ),
     *(
@@ -135,7 +135,12 @@ METHODS = [
     ),
     Method("LinearRegression", regressed, dpf.LinearRegression, delta=True, histogram=False),
     Method("StatisticalQueryOracle", queried, dpf.StatisticalQueryOracle, histogram=False, neighbors="replace"),
-    Method("multiplicative weights", over(dpf.PrivateMultiplicativeWeights), dpf.PrivateMultiplicativeWeights),
+    Method(
+        "multiplicative weights",
+        over(dpf.PrivateMultiplicativeWeights),
+        dpf.PrivateMultiplicativeWeights,
+        delta=True,
+    ),
 ]
 EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 

@@ -26,7 +26,7 @@ LONGEST_FILE = 450
 FLOORS = [
     ("errors", "kernels"),
     ("arguments", "exact", "announcement", "showing"),
-    ("threads", "randomness", "testing"),
+    ("threads", "progress", "randomness", "testing"),
     ("turns",),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns",),

@@ -98,3 +98,8 @@ def read_neighbors(neighbors: object) -> Neighbors:
 
     """
     return "replace" if NEIGHBORS.read("neighbors", neighbors) == "replace" else "add_remove"
+
+
+def moved_cells(neighbors: Neighbors) -> int:
+    """Return in how many cells counts of rows change, by one each, between neighbours that differ in one row."""
+    return 1 if neighbors == "add_remove" else 2

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpfast.arguments import Flag, Number, Real, Special, Whole, is_numeric
+from dpfast.arguments import Flag, Number, Real, Whole, is_numeric
 from dpfast.auditing.batches import form_of_batch, joined
 from dpfast.auditing.classifier import classifier_score
 from dpfast.auditing.events import Claim, Event, Parts, chosen_event, events_of_categories, events_of_numbers
@@ -20,21 +20,20 @@ from dpfast.auditing.laws import CLAIMED_DELTA, CLAIMED_EPSILON, ClaimedDelta, C
 from dpfast.auditing.limits import lower_limit, upper_limit
 from dpfast.auditing.outputs import Columns, read_columns
 from dpfast.auditing.result import Audit
-from dpfast.auditing.sampling import Progress, draw_batches, draw_batches_of_one, draw_outputs
+from dpfast.auditing.sampling import draw_batches, draw_batches_of_one, draw_outputs
 from dpfast.errors import ParameterError
 from dpfast.exact.balls import ball, exact_lower, round_down, working_precision
+from dpfast.progress import TellParts, read_progress
 
-__all__ = ["CONFIDENCE", "PROGRESS", "Confidence", "TellProgress", "audit"]
+__all__ = ["CONFIDENCE", "Confidence", "audit"]
 
 _Data = TypeVar("_Data")
 
 _SAMPLES = Whole(100, 10**9, mend="write for example {name}=100_000")
 _BATCHED = Flag()
 CONFIDENCE = Number(0, 1, above=True, below=True, mend="write for example {name}=0.999")
-PROGRESS = Special(lambda: (1, 0.5, True, "bar", [1], object()), optional=True)
 
 Confidence: TypeAlias = Annotated[Real, CONFIDENCE]
-TellProgress: TypeAlias = Annotated[Progress | None, PROGRESS]
 
 #: Of outputs of several forms, the numbers of so many forms are looked at by themselves.
 _MOST_FORMS = 6
@@ -58,7 +57,7 @@ def audit(
     samples: Annotated[int, _SAMPLES] = 100_000,
     confidence: Confidence = 0.999999,
     batched: Annotated[bool, _BATCHED] = False,
-    progress: TellProgress = None,
+    progress: TellParts = None,
 ) -> Audit:
     """Try to refute that a mechanism is private, by many of its outputs on two neighbouring inputs.
 
@@ -142,7 +141,7 @@ def audit(
         raise ParameterError(
             "mechanism", mechanism, "a function of an input", "write for example lambda x: my_noise(x)"
         )
-    inputs, told = (x, neighbour), read_progress(progress)
+    inputs, told = (x, neighbour), read_progress(progress, "two numbers, of parts done and of all")
     centres = tuple(number for number in map(_as_float, inputs) if math.isfinite(number))
     if not at_once:
         only = _taught(draw_outputs(mechanism, inputs, size, told), size, centres, allowed, 1 - sure)
@@ -183,15 +182,6 @@ def _taught(drawn: tuple[Any, Any], size: int, centres: tuple[float, ...], delta
     columns, parts = read_columns(*drawn), Parts(size)
     event = chosen_event(_events(columns, centres, parts, Claim(float(delta), float(miss))))
     return _Test(event, columns, parts, miss)
-
-
-def read_progress(progress: object) -> Progress:
-    """Return what is told of the progress."""
-    if progress is None:
-        return lambda done, total: None
-    if not callable(progress):
-        raise ParameterError("progress", progress, "None or a function of two numbers", "write for example print")
-    return progress
 
 
 def _as_float(given: Any) -> float:

@@ -18,6 +18,7 @@ from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
 from dpfast.cli.attacking import attack
 from dpfast.cli.auditing import audit
+from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
@@ -39,6 +40,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.previewing import preview_options, preview_to
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
+from dpfast.cli.starting import completion, init
 from dpfast.cli.synthesizing import synthesize
 from dpfast.cli.terminal import replace_closed_streams, until_readers_leave
 from dpfast.cli.wishes import wish_options
@@ -299,5 +301,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack, audit):
+for _command in (ledger, answer, select, synthesize, attack, audit, doctor, warmup, init, completion):
     main.add_command(_command)

@@ -45,6 +45,7 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.mechanisms.parameters import Monotonic
+from dpfast.progress import TellStages
 from dpfast.queries import Query
 from dpfast.releases.cut_report import AskedShare
 from dpfast.releases.plan import Plan
@@ -66,7 +67,7 @@ from dpfast.rows.filters import OwnFilter
 from dpfast.showing import brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked
-from dpfast.synthesis.synthesizing import DOMAIN, Progress, Synthesis, synthesize
+from dpfast.synthesis.synthesizing import DOMAIN, Synthesis, synthesize
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["Expressions", "Frames"]
@@ -251,7 +252,7 @@ class Frames(Generic[_Frame]):
         neighbors: Neighbors = "add_remove",
         dataset: OwnName = None,
         schema: Schema = None,
-        progress: Progress = None,
+        progress: TellStages = None,
     ) -> Synthesis:
         """Make synthetic records of this frame: `dpfast.synthesize`, which has the parameters' documentation.
 

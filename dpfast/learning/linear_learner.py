@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from dpfast.accounting.events import ExponentialMechanism, Repeated
 from dpfast.arguments import Threads
 from dpfast.columns.elements import as_floats
 from dpfast.columns.private import numeric_array
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.learning.experts import Losses, checked_losses, play_rounds
 from dpfast.learning.regret import (
     BETA,
@@ -26,7 +27,11 @@ from dpfast.learning.regret import (
     regret_bound,
 )
 from dpfast.ledger import Charge
-from dpfast.randomness import Random
+from dpfast.ledger.account import Identity, OwnName
+from dpfast.ledger.payment import LEDGER, Payer, Payment, refuse_repeatable
+from dpfast.randomness import Random, random_source
+from dpfast.threads import thread_count
+from dpfast.turns import Turns
 
 __all__ = ["LinearLearner"]
 
@@ -43,7 +48,8 @@ class LinearLearner:
         other, and n is public. It is the average of n plays of randomized weighted majority, whose experts are the
         coordinates and whose losses are (1 + x) / 2. These lie in [0, 1], so that each play is the exponential
         mechanism with scores of sensitivity 1, and all of them are post-processed: see
-        `dpfast.RandomizedWeightedMajority`. No budget is kept here; put ``charge`` to a ledger first.
+        `dpfast.RandomizedWeightedMajority`. It learns once. A ledger is charged before a value is read, and refuses
+        what does not fit; without one nobody keeps a budget.
 
     Parameters
     ----------
@@ -53,6 +59,11 @@ class LinearLearner:
         n, public.
     epsilon, delta
         What learning may cost in all.
+    ledger
+        The `dpfast.Ledger` that `learn` is charged to, or None. One of zCDP takes an epsilon with a delta if its
+        conversion_delta is that delta; one that adds up epsilons needs delta 0.
+    dataset, privacy_unit
+        What the ledger's guarantee is about; by default its own, or "data" and "row". Neighbours are of "replace".
 
     Attributes
     ----------
@@ -61,8 +72,9 @@ class LinearLearner:
     event
         All plays, for accountants.
     charge
-        The same, for `dpfast.Ledger.charge`: of zCDP, with ``delta`` as its conversion_delta, or of epsilon where
-        delta is 0.
+        The same, as `learn` puts it to the ledger.
+    entry
+        The charge's number in the ledger; None before it, and without a ledger.
 
     Raises
     ------
@@ -90,7 +102,17 @@ class LinearLearner:
 
     """
 
-    def __init__(self, features: Experts, examples: Rounds, *, epsilon: Epsilon, delta: Delta = 0) -> None:
+    def __init__(
+        self,
+        features: Experts,
+        examples: Rounds,
+        *,
+        epsilon: Epsilon,
+        delta: Delta = 0,
+        ledger: Payer = None,
+        dataset: OwnName = None,
+        privacy_unit: OwnName = None,
+    ) -> None:
         self.features = EXPERTS.read("features", features)
         self.examples = ROUNDS.read("examples", examples)
         self.eta = private_eta(self.examples, epsilon, delta)
@@ -98,9 +120,14 @@ class LinearLearner:
         play = ExponentialMechanism(self._epsilon)
         self.event: Repeated = play.times(self.examples)
         self.charge = Charge.of(self._epsilon, description="linear learner", event=play, count=self.examples)
+        paying = None if ledger is None else LEDGER.read("ledger", ledger)
+        self._payment = Payment(paying, Identity(dataset, privacy_unit, "replace"))
+        self.entry: int | None = None
+        self._has_learnt = False
+        self._turns = Turns("a learner cannot learn after a fork: both processes would learn for the same charge")
 
     def learn(self, examples: Losses, *, random: Random = None, threads: Threads = None) -> NDArray[np.float64]:
-        """Return theta: d numbers of 0 or more that add up to 1. Every call costs the budget again.
+        """Return theta: d numbers of 0 or more that add up to 1. The ledger is charged first, and it is done once.
 
         Parameters
         ----------
@@ -113,9 +140,17 @@ class LinearLearner:
         Raises
         ------
         ParameterError
-            The array has another shape, or is not one of numbers.
+            The array has another shape, or is not one of numbers; or ``random`` is given where a ledger is charged.
+        BudgetExceededError
+            It does not fit into the ledger, or this learner has learnt.
+        LedgerError
+            The ledger is for other data, or the process was forked.
 
         """
+        random_source(random)
+        thread_count(threads, 1)
+        if self._payment.ledger is not None:
+            refuse_repeatable(random)
         array = numeric_array(examples, "examples", 2, (self.features,))
         if array.shape != (self.examples, self.features):
             raise ParameterError(
@@ -123,8 +158,14 @@ class LinearLearner:
                 Words(f"of shape {array.shape}, {array.dtype}"),
                 f"numbers of shape {(self.examples, self.features)}, as declared",
             )
-        losses = checked_losses((1.0 + as_floats(array)) / 2.0)
-        plays = play_rounds(np.zeros(self.features, np.int64), losses, self._epsilon, random, threads)
+        with self._turns.turn():
+            if self._has_learnt:
+                raise BudgetExceededError("this learner has learnt; make another one, which costs a budget of its own")
+            self.entry = self._payment.charge([self.charge])
+            self._has_learnt = True
+            losses = checked_losses((1.0 + as_floats(array)) / 2.0)
+            plays = play_rounds(np.zeros(self.features, np.int64), losses, self._epsilon, random, threads)
+            self._turns.refuse_other_process()
         return np.bincount(plays, minlength=self.features) / self.examples
 
     def excess_bound(self, beta: Beta = 0.05) -> float:
@@ -139,6 +180,9 @@ class LinearLearner:
         slack = math.log(2.0 / BETA.read("beta", beta)) / self.examples
         regret = regret_bound(self.features, self.examples, self.eta)
         return 2.0 * (regret + math.sqrt(2.0 * slack) + math.sqrt(slack / 2.0))
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a learner cannot be pickled or copied: each copy would learn again for the same charge")
 
     def __repr__(self) -> str:
         return f"LinearLearner(features={self.features}, examples={self.examples}, epsilon={self._epsilon:.6g} a play)"

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.events import Pure, ZeroConcentrated
+from dpfast.accounting.privacy_unit import moved_cells
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
@@ -107,7 +108,7 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     unit, budget = cells.unit, cells.budget
     if mechanism != "auto":
         raise ParameterError("mechanism", mechanism, '"auto" with an adaptive strategy, which draws more than noise')
-    steps = unit.max_groups * unit.max_rows_per_group * (1 if unit.neighbors == "add_remove" else 2)
+    steps = unit.max_groups * unit.max_rows_per_group * moved_cells(unit.neighbors)
     # The event holds its amount as a float: what is charged is at most the budget, read as that float denotes it.
     amount = written_below(budget.units)
     whole = math.floor(as_written(amount) * UNITS_PER_ONE)

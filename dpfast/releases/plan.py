@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Annotated, NoReturn, TypeAlias
+from typing import Annotated, NoReturn
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.lost_threads import refuse_lost_threads
-from dpfast.arguments import Flag, Numeric, Special
-from dpfast.errors import LedgerError, ParameterError
+from dpfast.arguments import Flag, Numeric
+from dpfast.errors import LedgerError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Keystream, Purpose, Random, SystemRandom, process_mark
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
@@ -30,9 +31,6 @@ from dpfast.releases.showing import html_plan, shown_plan
 __all__ = ["Plan", "bounding_words"]
 
 MEASURES = Flag()
-Progress: TypeAlias = Annotated[
-    Callable[[str], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
-]
 
 
 class Plan:
@@ -133,7 +131,7 @@ class Plan:
         """
         return self._blueprint.error(ALPHA.read("alpha", alpha))
 
-    def run(self, ledger: Annotated[Ledger, LEDGER], *, random: Random = None, progress: Progress = None) -> Release:
+    def run(self, ledger: Annotated[Ledger, LEDGER], *, random: Random = None, progress: TellStages = None) -> Release:
         """Charge the ledger, read the data, draw the noise once, and keep the result.
 
         Guarantee
@@ -164,8 +162,7 @@ class Plan:
         """
         LEDGER.read("ledger", ledger)
         refuse_repeatable(random)
-        if progress is not None and not callable(progress):
-            raise ParameterError("progress", progress, "a function of the name of a stage, or None")
+        show = read_progress(progress, "the name of a stage")
         with self._lock:
             if self._running:
                 raise LedgerError(
@@ -186,7 +183,7 @@ class Plan:
                 self._running = True
                 self._ledger = ledger
                 try:
-                    self._release = self._run(ledger, progress or _silent)
+                    self._release = self._run(ledger, show)
                 finally:
                     self._running = False
             return self._release
@@ -289,10 +286,6 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 def _refuse_fork(process: tuple[int, int]) -> None:
     if process_mark() != process:
         raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
-
-
-def _silent(stage: str) -> None:
-    pass
 
 
 def bounding_words(count: int) -> NDArray[np.uint64]:

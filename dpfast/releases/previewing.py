@@ -20,6 +20,7 @@ from dpfast.columns.bounds import AUTO, ReadBounds
 from dpfast.columns.value_axis import axis_of
 from dpfast.columns.values import values_of
 from dpfast.errors import ParameterError, PrivacyUnitWarning, Words
+from dpfast.progress import silent
 from dpfast.queries import Measure, Query, RankedQuery, UnitQuery
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.clipped_blueprint import ClippedBlueprint
@@ -215,7 +216,7 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
     by = [name_of(entry) for entry in request.read_by()]
     draws, bounds = [], [] if isinstance(shown, ClippedBlueprint) else [shown.aggregation.grouping]
     for number in range(repeats):
-        released = shown.carry_out(0, bounding_words, _silent)
+        released = shown.carry_out(0, bounding_words, silent)
         draws.append(_comparable(released.frame).with_columns(pl.lit(number).alias("\0draw")))
         limits = {name: limit for name, limit in released.chosen.items() if name in LIMITS}
         if limits:
@@ -237,10 +238,6 @@ def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of:
         _frame=table,
         _summary=_summary(table),
     )
-
-
-def _silent(stage: str) -> None:
-    pass
 
 
 def _figures(name: str, query: Query) -> list[str]:
@@ -279,7 +276,7 @@ def _exact(
         report_cut=None, interval="noise",
     )  # fmt: skip
     blueprint = draw_up(asked)
-    truth = blueprint.carry_out(0, bounding_words, _silent).frame
+    truth = blueprint.carry_out(0, bounding_words, silent).frame
     unit = shown.unit.column
     counted = [name for name, query in request.queries.items() if query.kind == "units"]
     cut, share = np.zeros(totals.size), None

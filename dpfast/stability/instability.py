@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.stability.worker import label_of
 
 __all__ = [
@@ -58,7 +58,7 @@ def mode_of(counts: Counter[str], neighbors: Neighbors) -> tuple[str | None, int
         return None, 0
     first = min(votes, key=lambda label: (-votes[label], label))
     most = votes.pop(first)
-    return first, gap_instability(most, max(votes.values(), default=0), 1 if neighbors == "add_remove" else 2)
+    return first, gap_instability(most, max(votes.values(), default=0), moved_cells(neighbors))
 
 
 def median_of(points: NDArray[np.int64]) -> int:

@@ -24,11 +24,12 @@ from typing import Annotated, Any, TypeAlias
 from dpfast.arguments import Flag, Number, Real, Special, Whole
 from dpfast.columns.lists import library_of
 from dpfast.errors import DpfastError, ParameterError, Words
+from dpfast.progress import read_progress
 from dpfast.randomness import process_mark
 from dpfast.stability import worker
 from dpfast.threads import share
 
-__all__ = ["TIMEOUT", "WORKERS", "Calls", "FixedTime", "Function", "Progress", "Timeout", "Workers", "prepare_calls"]
+__all__ = ["TIMEOUT", "WORKERS", "Calls", "FixedTime", "Function", "Timeout", "Workers", "prepare_calls"]
 
 _NOT_CALLABLE = Special(lambda: (5, True, "sum", b"sum", 0.5, [len], object(), {}))
 #: A function of one block of the data: its rows, as the kind that was given.
@@ -41,9 +42,7 @@ WORKERS = Whole(0, 1024, optional=True, mend="leave it out to use all cores")
 Workers: TypeAlias = Annotated[int | None, WORKERS]
 FIXED_TIME = Flag()
 FixedTime: TypeAlias = Annotated[bool, FIXED_TIME]
-_NO_PROGRESS = Special(lambda: (5, True, "print", 0.5, [print], object()), optional=True)
 #: Called with the number of blocks done.
-Progress: TypeAlias = Annotated[Callable[[int], object] | None, _NO_PROGRESS]
 
 #: What NumPy imports when it is first used: once, and not in every fork.
 _LAZY = ("numpy", "numpy.ma", "numpy.random")
@@ -77,7 +76,7 @@ class Calls:
     timeout: float
     workers: int
     fixed_time: bool
-    progress: Callable[[int], object] | None
+    progress: Callable[[int], object]
     _checked: list[_Worker] = field(default_factory=list)
 
     def run(self, arguments: Callable[[int], tuple[Any, ...]], count: int) -> list[bytes]:
@@ -143,15 +142,14 @@ def _message(arguments: Callable[[int], tuple[Any, ...]], number: int) -> bytes 
 class _Done:
     """How many blocks are done, told to the user one call at a time."""
 
-    progress: Callable[[int], object] | None
+    progress: Callable[[int], object]
     count: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def one_more(self) -> None:
         with self.lock:
             self.count += 1
-            if self.progress is not None:
-                self.progress(self.count)
+            self.progress(self.count)
 
 
 class _LateError(Exception):
@@ -267,8 +265,7 @@ def prepare_calls(
     if not callable(function):
         raise ParameterError(argument, function, "a function of one block of the data")
     seconds, asked = TIMEOUT.read("timeout", timeout), WORKERS.read_optional("workers", workers)
-    if progress is not None and not callable(progress):
-        raise ParameterError("progress", progress, "a function of the number of blocks done, or None")
+    show = read_progress(progress, "the number of blocks done")
     waits = FIXED_TIME.read("fixed_time", fixed_time)
     if asked is None:
         asked = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -285,7 +282,7 @@ def prepare_calls(
                 "numeric": numeric,
             }
         )
-    calls = Calls(function, setup, told, numeric, seconds, asked, waits, progress)
+    calls = Calls(function, setup, told, numeric, seconds, asked, waits, show)
     calls.check()
     return calls
 

@@ -19,12 +19,13 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import TellRounds
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.stability.aggregators import UnlistedMode
 from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.blocks import assign_blocks
 from dpfast.stability.passing import Delta, Test, read_delta, read_test
-from dpfast.stability.processes import FixedTime, Function, Progress, Timeout, Workers, prepare_calls
+from dpfast.stability.processes import FixedTime, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, Loaded, read_rows
 from dpfast.stability.subsample_and_aggregate import Dataset, Unit
 
@@ -117,7 +118,7 @@ def release_if_subsamples_agree(
     timeout: Timeout = 60.0,
     workers: Workers = None,
     fixed_time: FixedTime = False,
-    progress: Progress = None,
+    progress: TellRounds = None,
     ledger: Payer = None,
     dataset: Dataset = None,
     privacy_unit: Dataset = None,

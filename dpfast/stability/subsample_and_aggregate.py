@@ -15,13 +15,14 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import TellRounds
 from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
 from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.blocks import assign_blocks
 from dpfast.stability.named import OptionalGrid
 from dpfast.stability.passing import TEST, Test, read_delta, read_test
-from dpfast.stability.processes import FixedTime, Function, Progress, Timeout, Workers, prepare_calls
+from dpfast.stability.processes import FixedTime, Function, Timeout, Workers, prepare_calls
 from dpfast.stability.rows import Data, read_rows
 from dpfast.stability.smooth import smooth_noise
 from dpfast.stability.trimming import TRIM, Trim
@@ -73,7 +74,7 @@ def subsample_and_aggregate(
     timeout: Timeout = 60.0,
     workers: Workers = None,
     fixed_time: FixedTime = False,
-    progress: Progress = None,
+    progress: TellRounds = None,
     ledger: Payer = None,
     dataset: Dataset = None,
     privacy_unit: Dataset = None,

@@ -19,6 +19,7 @@ from dpfast.ledger import Charge
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
@@ -120,6 +121,7 @@ def matrix_mechanism(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> MatrixRelease:
     """Answer all queries of a workload over a histogram from few noisy measurements.
 
@@ -161,6 +163,8 @@ def matrix_mechanism(
         None for fresh keys from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
         How many threads share the work; None uses all cores where that pays. The result does not depend on it.
+    progress
+        Called with the name of each stage as it begins.
 
     Returns
     -------
@@ -191,10 +195,12 @@ def matrix_mechanism(
 
     """
     WORKLOAD.read("workload", workload)
+    show = read_progress(progress, "the name of a stage")
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     if isinstance(strategy, Strategy):
         choice = Choice((consider(strategy, workload, budget, unit),))
     elif isinstance(strategy, str) and strategy == "auto":
+        show("choosing a strategy")
         choice = choose_for(workload, budget, unit)
     else:
         raise ParameterError("strategy", strategy, '"auto", or a strategy of dpf.strategies')
@@ -204,6 +210,7 @@ def matrix_mechanism(
     source, _ = random_source(random), thread_count(threads, 1)
     nonnegative = NONNEGATIVE.read("nonnegative", nonnegative)
     entry = payment.charge([charge_of(budget, noise, f"{len(workload):,} queries from {chosen.name}")])
+    show("measuring cells")
     cells = draw_cells(chosen, noise, counts, source, threads)
     if nonnegative:
         np.maximum(cells, 0.0, out=cells)

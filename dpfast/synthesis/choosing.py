@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.budget import Budget, Epsilon, Rho
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Threads
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
@@ -35,6 +36,7 @@ def estimate_histogram(
     workload: OwnQueries = None,
     *,
     epsilon: Epsilon = None,
+    delta: Delta = 0,
     rho: Rho = None,
     neighbors: Neighbors = "add_remove",
     ledger: Payer = None,
@@ -42,15 +44,16 @@ def estimate_histogram(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> Estimate:
     """Estimate a histogram by what promises the least error for its queries and its number of records.
 
     Guarantee
-        epsilon-differential privacy, or rho-zCDP, for the histogram, the choice and all that is computed from the
-        estimate. Where the queries alone decide, all of the budget is spent on `adaptive_hierarchy`, or on the strategy
-        that `dpfast.strategies.choose` takes. Where the number of records decides, a twentieth of the budget pays for
-        it (nothing under "replace", where it is public), and the rest pays for the method that this noisy number
-        chooses. By adaptive composition both together cost at most the budget.
+        epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
+        that is computed from the estimate. Where the queries alone decide, all of the budget is spent on
+        `adaptive_hierarchy`, or on the strategy that `dpfast.strategies.choose` takes. Where the number of records
+        decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), and the rest pays
+        for the method that this noisy number chooses. By adaptive composition both together cost at most the budget.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def estimate_histogram(
         int64 counts of the cells, 0 or more, of any shape. No nulls.
     workload
         What will be asked, one of `dpfast.workloads`. None: every cell.
-    epsilon, rho, neighbors, ledger, dataset, privacy_unit, random, threads
+    epsilon, delta, rho, neighbors, ledger, dataset, privacy_unit, random, threads, progress
         As for `dpfast.adaptive_hierarchy`.
 
     Returns
@@ -98,8 +101,8 @@ def estimate_histogram(
     ('identity', 'adaptive hierarchy')
 
     """
-    task = Task.read(histogram, workload, epsilon, rho, neighbors)
-    noise = Noise(task, threads)
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3)
+    noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     small = len(task.workload.shape) <= _MOST_AXES
     wide = small and task.workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(task.workload)
     counted = small and not wide and task.neighbors == "add_remove"
@@ -108,10 +111,11 @@ def estimate_histogram(
     if strategy is None or small:
         tree = Tree(task, prepared, noise)
         if strategy is None or tree.signal < _CROWDED * task.cells:
-            tree.grow()
+            tree.grow(show)
             estimate = tree.estimate()
             estimate.rounds = estimate.rounds.select(pl.lit("adaptive hierarchy").alias("method"), pl.all())
             return estimate
+    show("measuring cells")
     return _measured(task, prepared, strategy, threads)
 
 
@@ -132,7 +136,7 @@ def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | N
     return Estimate(
         histogram,
         task.workload,
-        task.budget.shown,
+        task.spent,
         rounds=rounds,
         entry=prepared.entry,
         records=prepared.records,

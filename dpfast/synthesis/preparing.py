@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.budget import Budget, ShownAmounts, read_budget
 from dpfast.accounting.events import Pure, ZeroConcentrated
-from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
@@ -21,7 +21,7 @@ from dpfast.ledger.payment import read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
 from dpfast.synthesis.cell_weights import histogram_shape
-from dpfast.synthesis.shares import noise_for
+from dpfast.synthesis.shares import SharedBudget, noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
 from dpfast.workloads.histograms import clamped, counted, records
@@ -41,8 +41,8 @@ class Task:
     ----------
     workload
         What will be asked of the estimate.
-    budget
-        Epsilon or rho.
+    shared
+        What was given, and what is split of it.
     neighbors
         What the guarantee is for.
     amount
@@ -53,26 +53,49 @@ class Task:
     """
 
     workload: Workload
-    budget: Budget
+    shared: SharedBudget
     neighbors: Neighbors
     amount: float
     part_units: int
 
     @classmethod
-    def read(cls, histogram: Any, workload: Workload | None, epsilon: object, rho: object, neighbors: object) -> Task:
-        """Read what all such releases are given; of the histogram only its shape and type."""
+    def read(
+        cls,
+        histogram: Any,
+        workload: Workload | None,
+        epsilon: object,
+        delta: object,
+        rho: object,
+        neighbors: object,
+        measurements: int,
+    ) -> Task:
+        """Read what all such releases are given; of the histogram only its shape and type.
+
+        ``measurements`` is how many a record usually takes part in: with a delta it decides what the noise is.
+        """
         relation = read_neighbors(neighbors)
         if workload is None:
             workload = Identity(histogram_shape(histogram))
         WORKLOAD.read("workload", workload)
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-        budget = read_budget(epsilon, None, rho)
+        shared = SharedBudget.of(read_budget(epsilon, delta, rho), measurements, moved_cells(relation))
+        budget = shared.split
         if budget.units < PARTS:
             raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")
         # An event holds its amount as a float: what is spent is at most that, read as the decimal that it denotes.
         amount = written_below(budget.units)
         whole = math.floor(as_written(amount) * UNITS_PER_ONE)
-        return cls(workload, budget, relation, amount, share_units(whole, PARTS))
+        return cls(workload, shared, relation, amount, share_units(whole, PARTS))
+
+    @property
+    def budget(self) -> Budget:
+        """What is split: epsilon or rho."""
+        return self.shared.split
+
+    @property
+    def spent(self) -> ShownAmounts:
+        """What is spent when all of it is."""
+        return self.shared.charged.shown
 
     @property
     def cells(self) -> int:
@@ -82,7 +105,7 @@ class Task:
     @property
     def moved(self) -> int:
         """How many cells change between neighbours, by one each."""
-        return 1 if self.neighbors == "add_remove" else 2
+        return moved_cells(self.neighbors)
 
     def units(self, spent: int) -> int:
         """Return what is left of the budget, in units of 1e-18, when so many thousandths are spent."""
@@ -111,7 +134,7 @@ class Task:
         Counts out of range are moved to its ends, or refused where there is no ledger: see `clamped`.
         """
         payment = read_payment(
-            ledger, self.budget, random, neighbors=self.neighbors, dataset=dataset, privacy_unit=privacy_unit
+            ledger, self.shared.given, random, neighbors=self.neighbors, dataset=dataset, privacy_unit=privacy_unit
         )
         thread_count(threads, 1)
         source = random_source(random)
@@ -120,7 +143,7 @@ class Task:
             charge = Charge(units, 0, description, Pure(self.amount))
         else:
             charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
-        entry = payment.charge([charge])
+        entry = self.shared.charge(payment, [charge], description)
         cells = counted(histogram, self.workload.shape)
         counts = clamped(cells, 2**62 // self.cells, clamp=payment.ledger is not None)
         public = None if self.neighbors == "add_remove" else max(float(records(histogram)), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
@@ -24,9 +24,10 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
+from dpfast.ledger.payment import Payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
-__all__ = ["SHARE", "Selection", "Share", "noise_for", "positive_share", "read_share", "selection_for"]
+__all__ = ["SHARE", "Selection", "Share", "SharedBudget", "noise_for", "positive_share", "read_share", "selection_for"]
 
 _MEND = "raise it, or measure less often"
 _EVENTS: dict[str, Callable[[float], Single]] = {
@@ -36,6 +37,64 @@ _EVENTS: dict[str, Callable[[float], Single]] = {
 }
 #: More would change nothing, as weights are below exp(-700) already.
 _LARGEST_SELECTION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBudget:
+    """A budget that several measurements of the same records share.
+
+    Attributes
+    ----------
+    given
+        What the user gave.
+    split
+        What is split among the measurements: an epsilon without a delta, or a rho.
+
+    """
+
+    given: Budget
+    split: Budget
+
+    @classmethod
+    def of(cls, given: Budget, measurements: int, moved: int) -> SharedBudget:
+        """Decide what is split, by the number of measurements and of cells that neighbours change in each.
+
+        Guarantee
+            What is split costs at most ``given``: it is the same, or its epsilon alone, or the largest rho that is
+            (epsilon, delta)-private (Canonne, Kamath, Steinke 2020), rounded down.
+
+        With a delta the choice is between k measurements with Laplace noise of scale k m / epsilon, m being the cells
+        that change, and with Gaussian noise of variance k m / 2 rho: whichever noise has less variance.
+        """
+        if given.kind == "rho" or not given.delta_units:
+            return cls(given, given)
+        units = zcdp.largest_rho(Fraction(given.units, UNITS_PER_ONE), Fraction(given.delta_units, UNITS_PER_ONE))
+        # 2 (k m / epsilon)**2 against k m / (2 rho)
+        gaussian = units and 4 * measurements * moved * units * UNITS_PER_ONE > given.units**2
+        return cls(given, Budget("rho", units) if gaussian else Budget("epsilon", given.units))
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether a rho is split in place of the epsilon and delta that were given."""
+        return self.split.kind != self.given.kind
+
+    @property
+    def charged(self) -> Budget:
+        """What is spent when all of it is: the delta only where it buys something."""
+        return self.given if self.is_converted else self.split
+
+    def adds_up_epsilons(self, payment: Payment) -> bool:
+        """Whether a ledger adds up epsilons, so that a rho in their place is charged as a whole or not at all."""
+        return self.is_converted and payment.ledger is not None and payment.ledger.accountant == "basic"
+
+    def charge(self, payment: Payment, charges: Sequence[Charge], description: str) -> int | None:
+        """Charge a ledger for everything at once, and return the number of the first entry; None without a ledger.
+
+        A ledger that adds up epsilons is charged (epsilon, delta) where a rho was split; others, what will be drawn.
+        """
+        if self.adds_up_epsilons(payment):
+            return payment.charge([Charge(self.given.units, self.given.delta_units, description)])
+        return payment.charge(charges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -14,12 +13,13 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
-from dpfast.arguments import Instance, Special
+from dpfast.arguments import Instance
 from dpfast.domain.domain import RECORDS, Domain, Records
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
+from dpfast.progress import TellStages, read_progress
 from dpfast.showing import html_lines, html_table
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
@@ -30,14 +30,11 @@ from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelReque
 from dpfast.workloads import marginals
 from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
 
-__all__ = ["DOMAIN", "READING", "Progress", "Synthesis", "groups_of", "makes_model", "synthesize"]
+__all__ = ["DOMAIN", "READING", "Synthesis", "groups_of", "makes_model", "synthesize"]
 
 #: The stage of which the first row is read, after the charge.
 READING = "reading the data"
 DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f", "m"]}})')
-Progress: TypeAlias = Annotated[
-    Callable[[str], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
-]
 
 
 @dataclass(eq=False, repr=False)
@@ -125,7 +122,7 @@ def synthesize(
     neighbors: Neighbors = "add_remove",
     dataset: OwnName = None,
     schema: Schema = None,
-    progress: Progress = None,
+    progress: TellStages = None,
 ) -> Synthesis:
     """Make records that answer queries nearly as the data do, by private measurements of them.
 
@@ -226,9 +223,7 @@ def synthesize(
     if read_neighbors(neighbors) == "replace" and domain.outside != "null":
         left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
         raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
-    if progress is not None and not callable(progress):
-        raise ParameterError("progress", progress, "a function of the name of a stage, or None")
-    show = progress or _silent
+    show = read_progress(progress, "the name of a stage")
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
     if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain):
@@ -285,7 +280,3 @@ def _read_workload(workload: object, domain: Domain) -> Workload:
         mend = f"make it over {domain.shape}, the domain's shape"
         raise ParameterError("workload", Words(f"of shape {asked.shape}"), "over the cells of the domain", mend)
     return asked
-
-
-def _silent(stage: str) -> None:
-    pass

@@ -69,6 +69,13 @@ COMMANDS = {
     ),
     "audit": (AUDIT, 1, {"passed", "out", "figures", "text"}),
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
+    "doctor": (
+        ["doctor"], 0,
+        {"machine", "checks", "wrong", "keystream_bytes_a_second", "kernels", "seconds"},
+    ),
+    "warmup": (["warmup"], 0, {"kernels", "seconds"}),
+    "init": (["init", "trips.parquet", "--out", "start.py"], 0, {"out", "columns"}),
+    "completion": (["completion", "bash"], 0, {"shell", "program"}),
     "demo": (["demo"], 0, {"folder", "files", "flights", "rows", "columns", "why_empty", "ledger"}),
 }  # fmt: skip
 #: A missing file is 4, a mistaken parameter 2, and too small a budget 3: for every command that can fail so.
@@ -88,6 +95,8 @@ FAILURES = [
     (["synthesize", "none.parquet", *SYNTHESIZE[2:], "--out", "out.csv"], 4, "none.parquet"),
     (["attack", "none.parquet", *ATTACK[2:]], 4, "none.parquet"),
     (["audit", "none.py:f", *AUDIT[2:]], 4, "none.py"),
+    (["init", "none.parquet", "--out", "start.py"], 4, "none.parquet"),
+    (["init", "trips.parquet", "--out", "none/start.py"], 4, "the folder 'none'"),
     *((["ledger", name, "none.db"], 4, "none.db") for name in ("show", "report", "verify")),
     (["ledger", "create", "ledger.db", "--epsilon", "1"], 4, "exists"),
     (["ledger", "create", "none/new.db", "--epsilon", "1"], 4, "none"),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import dpfast as dpf
 from dpfast.accounting.accountants.zcdp import ZCDP
-from dpfast.errors import ParameterError
+from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
 from dpfast.learning import experts
 from dpfast.learning.experts import LOSS_UNITS
 from dpfast.learning.linear_learner import LinearLearner
+from dpfast.ledger.account import Identity
 from dpfast.testing import SeededRandom
 
 
@@ -41,9 +45,8 @@ def test_a_replaced_example_moves_scores_by_one_unit_at_most(monkeypatch):
         return np.zeros(len(scores), np.int64)
 
     monkeypatch.setattr(experts, "exponential", recording)
-    learner = LinearLearner(3, 2, epsilon=1.0, delta=1e-6)
     for row in ([1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [9.0, -9.0, np.nan], [np.inf, -np.inf, 0.5]):
-        learner.learn([row, [0.0, 0.0, 0.0]])
+        LinearLearner(3, 2, epsilon=1.0, delta=1e-6).learn([row, [0.0, 0.0, 0.0]])
     assert all(losses.min() >= 0 and losses.max() <= LOSS_UNITS for losses in seen)
     assert seen[0].tolist() == [LOSS_UNITS, 0, LOSS_UNITS // 2]
     assert abs(seen[0] - seen[1]).max() == LOSS_UNITS
@@ -57,6 +60,36 @@ def test_its_event_fits_the_budget_and_a_ledger():
     ledger = dpf.Ledger(epsilon=0.5)
     ledger.charge(pure.charge, dataset="examples", privacy_unit="row", neighbors="replace")
     assert ledger.remaining.epsilon < 1e-12
+
+
+def test_it_pays_once_before_it_learns():
+    ledger = dpf.Ledger(epsilon=0.7)
+    learner = LinearLearner(3, 20, epsilon=0.5, ledger=ledger, dataset="examples", privacy_unit="column:person")
+    with pytest.raises(ParameterError, match="secure"):
+        learner.learn(np.zeros((20, 3)), random=SeededRandom(1))
+    with pytest.raises(ParameterError, match="threads"):
+        learner.learn(np.zeros((20, 3)), threads=0)
+    with pytest.raises(ParameterError, match="of shape"):
+        learner.learn(np.zeros((21, 3)))
+    assert (ledger.spent.epsilon, learner.entry) == (0.0, None)
+    assert learner.learn(np.zeros((20, 3))).sum() == pytest.approx(1.0)
+    assert learner.entry == 1
+    assert ledger.spent.epsilon == pytest.approx(0.5)
+    assert ledger.identity == Identity("examples", "column:person", "replace")
+    other = LinearLearner(3, 20, epsilon=0.5, ledger=ledger)
+    with pytest.raises(BudgetExceededError):
+        other.learn(np.zeros((20, 3)))
+    assert other.entry is None
+
+
+def test_it_learns_once_and_is_not_copied():
+    learner = LinearLearner(3, 20, epsilon=0.5)
+    learner.learn(np.zeros((20, 3)))
+    with pytest.raises(BudgetExceededError, match="has learnt"):
+        learner.learn(np.zeros((20, 3)))
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(LedgerError, match="cannot be pickled or copied"):
+            copied(learner)
 
 
 def test_the_eta_of_the_reference_would_cost_less_than_it_was_given():

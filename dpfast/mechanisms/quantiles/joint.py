@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.aggregation.grouped_points import GroupedPoints
 from dpfast.columns import borrow
 from dpfast.columns.ranks import PARTS
@@ -109,7 +109,7 @@ class JointCalibration:
     @property
     def sensitivity(self) -> int:
         """How far the scores are taken to move between neighbours, in ranks: a replaced row counts twice."""
-        return self.rows * (1 if self.neighbors == "add_remove" else 2)
+        return self.rows * moved_cells(self.neighbors)
 
     @property
     def slope(self) -> float:
@@ -141,7 +141,7 @@ class JointCalibration:
 
 def joint_pays(quantiles: int, epsilon_units: int, rows: int, neighbors: Neighbors) -> bool:
     """Return whether quantiles are drawn together and not by halves, by public facts alone."""
-    each = Fraction(epsilon_units, UNITS_PER_ONE) / (rows * (1 if neighbors == "add_remove" else 2))
+    each = Fraction(epsilon_units, UNITS_PER_ONE) / (rows * moved_cells(neighbors))
     return FEWEST <= quantiles <= MOST and _LEAST_EPSILON <= each <= _MOST_EPSILON
 
 

@@ -47,7 +47,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.columns.ranks import PARTS
 from dpfast.exact.balls import round_down
 
@@ -184,7 +184,7 @@ class Calibration:
         """
         if self.neighbors == "replace" and self.alone and node == self.tree.root:
             return self.rows * node.d
-        return self.rows * max(node.p, node.d - node.p) * (1 if self.neighbors == "add_remove" else 2)
+        return self.rows * max(node.p, node.d - node.p) * moved_cells(self.neighbors)
 
     def slope(self, node: Node) -> float:
         """Return what a node's scores, in units of 1 / d, are multiplied by, rounded down.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -19,6 +20,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
+from dpfast.progress import TellRounds, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
@@ -135,6 +137,7 @@ def boost_queries(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellRounds = None,
 ) -> BoostedAnswers:
     """Answer all queries of a workload by boosting: each round fits a histogram to a few noisy answers.
 
@@ -144,7 +147,9 @@ def boost_queries(
     Guarantee
         (epsilon, delta)-differentially private (epsilon alone if delta is 0), or rho-zCDP, for histograms that differ
         in one record: one more or less of it ("add_remove"), or one in another cell ("replace", the number of records
-        is public then). Only the measured answers and the sampled queries depend on the data.
+        is public then). Only the measured answers and the sampled queries depend on the data. A ``total`` that is given
+        under "add_remove" must be public, known without these data: nobody is protected from what is told by a total
+        that was counted in them.
 
         Sampling. Let v be the exact answers. They are integers, and neighbours change none by more than D. Let A_j be
         the answers of round j's synopsis, which are public and rounded to integers. Query q has the score
@@ -190,6 +195,8 @@ def boost_queries(
         The part of the budget that is spent on samples; the rest is spent on noise.
     neighbors, total, ledger, dataset, privacy_unit, random, threads
         As for `dpf.projection_mechanism`.
+    progress
+        Called with the number of rounds done.
 
     Returns
     -------
@@ -230,6 +237,7 @@ def boost_queries(
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
+    show = read_progress(progress, "the number of rounds done")
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
@@ -258,7 +266,7 @@ def boost_queries(
     entry = charge_events(payment, budget, privacy.events, description)
     boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], keeps, source, threads)
     records = float(boosting.measure_total(counts) if known is None else known)
-    answers, summaries = boosting.run(exact.answers(counts), records)
+    answers, summaries = boosting.run(exact.answers(counts), records, show)
     return BoostedAnswers(
         answers=answers,
         workload=workload,
@@ -327,7 +335,9 @@ class _Boosting:
         drawn = self.privacy.noise.each.add(exact, self.source, self.threads)
         return max(float(drawn[0]) / self.exact.largest, 0.0)
 
-    def run(self, answers: NDArray[np.int64], total: float) -> tuple[NDArray[np.float64], pl.DataFrame]:
+    def run(
+        self, answers: NDArray[np.int64], total: float, progress: Callable[[int], object]
+    ) -> tuple[NDArray[np.float64], pl.DataFrame]:
         """Return the medians, and a frame with a row for each round."""
         workload, step = self.exact.workload, self.exact.step
         scores = np.zeros(len(workload), np.int64)
@@ -349,6 +359,7 @@ class _Boosting:
                 rows.append((known + 1, int(np.unique(chosen).size), float(np.abs(public[chosen] - noisy).max())))
             synopsis[:] = public_steps(public / step, _LARGEST)
             scores += verdicts(synopsis, answers, self.tolerance, self.privacy.margin)
+            progress(known + 1)
         frame = pl.DataFrame(rows, {"round": pl.Int64, "sampled": pl.Int64, "worst": pl.Float64}, orient="row")
         return np.asarray(np.median(synopses, axis=0) * step, np.float64), frame
 

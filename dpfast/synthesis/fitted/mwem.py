@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from numpy.typing import ArrayLike
 
-from dpfast.accounting.budget import Epsilon, Rho, read_budget
+from dpfast.accounting.budget import Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
-from dpfast.arguments import Special, Threads
+from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
+from dpfast.progress import TellRounds, read_progress
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import Prior, Replays, Total, check_cells, public_weights
 from dpfast.synthesis.estimate import Estimate
@@ -26,16 +27,13 @@ from dpfast.workloads.workload import WORKLOAD, Asked
 
 __all__ = ["mwem"]
 
-Progress: TypeAlias = Annotated[
-    Callable[[int], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
-]
-
 
 def mwem(
     histogram: Counts | Callable[[], ArrayLike],
     workload: Asked,
     *,
     epsilon: Epsilon = None,
+    delta: Delta = 0,
     rounds: Annotated[int, ROUNDS] = 30,
     rho: Rho = None,
     selection: Annotated[str, SELECTION] = "exponential",
@@ -52,15 +50,16 @@ def mwem(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
-    progress: Progress = None,
+    progress: TellRounds = None,
 ) -> Estimate:
     """Estimate a histogram so that many linear queries on it are answered well, measuring few of them.
 
     Guarantee
-        Everything in the result is together (epsilon, 0)-differentially private, or rho-zCDP, for neighbouring
+        Everything in the result is together (epsilon, delta)-differentially private, or rho-zCDP, for neighbouring
         histograms: "add_remove", one cell more or less by one; "replace", one cell loses one and another gains one, the
         total being public. Selections and measurements are drawn exactly, of integers; the rest is made of what they
-        gave.
+        gave. A ``total`` that is given under "add_remove" must be public, known without these data: nobody is protected
+        from what is told by a total that was counted in them.
 
         Proof. A round's scores are, for each query (for marginals: each marginal), the sum of abs(2**8 a - e) over its
         answers a, less a constant, with e the whole number next to 2**8 times the estimate's answer. e and the constant
@@ -82,8 +81,9 @@ def mwem(
         allowed. Or a function without arguments that returns them: it is called after the charge.
     workload
         The queries: `dpfast.workloads`, with coefficients from -1 to 1, over at most 2**28 cells.
-    epsilon, rho
-        The whole budget, one of the two.
+    epsilon, delta, rho
+        The whole budget: epsilon or rho. A delta beside epsilon, 0 by default, is spent where rounds cost less by the
+        largest rho that is (epsilon, delta)-private: where there are many.
     rounds
         How many queries (or marginals) are measured. Where it is as many as there are, or more, each is measured once
         and nothing is spent on selections, unless ``repeat``.
@@ -178,7 +178,7 @@ rounds=30
         of = Words(f"of coefficients from {low:g} to {high:g}")
         raise ParameterError("workload", of, "of coefficients from -1 to 1", "scale it")
     queries = ExactWorkload(workload)
-    budget = read_budget(epsilon, None, rho)
+    budget = read_budget(epsilon, delta, rho)
     plan = Rounds(
         queries,
         budget,
@@ -193,8 +193,7 @@ rounds=30
     )
     start = public_weights(prior, workload.cells)
     thread_count(threads, 1)
-    if progress is not None and not callable(progress):
-        raise ParameterError("progress", progress, "a function of the number of rounds done, or None")
+    show = read_progress(progress, "the number of rounds done")
     payer = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
     if not callable(histogram):
@@ -203,4 +202,4 @@ rounds=30
     given = histogram() if callable(histogram) else histogram
     cells = clamped(counted(given, workload.shape), queries.largest_scored, clamp=ledger is not None)
     public = records(given) if relation == "replace" and total is None else total
-    return plan.run(cells, public, start, source, payment, threads, progress)
+    return plan.run(cells, public, start, source, payment, threads, show)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.accounting.budget import Epsilon, Rho, read_budget
-from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.budget import Delta, Epsilon, Rho, read_budget
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
@@ -22,7 +22,7 @@ from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
-from dpfast.synthesis.shares import Share, noise_for, positive_share, read_share, selection_for
+from dpfast.synthesis.shares import Share, SharedBudget, noise_for, positive_share, read_share, selection_for
 from dpfast.turns import Turns
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
@@ -72,8 +72,8 @@ class PrivateMultiplicativeWeights:
     """Answer linear queries as they come, from weights that learn from the few that they answer badly.
 
     Guarantee
-        All answers of one object together are (epsilon, 0)-differentially private, or rho-zCDP, however many queries
-        are asked and even if each is chosen after seeing the answers before it. The budget is charged whole at
+        All answers of one object together are (epsilon, delta)-differentially private, or rho-zCDP, however many
+        queries are asked and even if each is chosen after seeing the answers before it. The budget is charged whole at
         creation.
 
         Proof. For every query a sparse vector tests abs(a - e): a, the exact answer in steps of 2**-20, is a whole
@@ -84,15 +84,17 @@ class PrivateMultiplicativeWeights:
         post-processing of these, and of the noisy total. Comparisons and measurements take turns, each query being
         chosen after all that came before; their shares add up all the same, for epsilon since the sparse vector's loss
         is bounded for every sequence of queries, for rho by concurrent composition (Lyu 2022). Shares are rounded down
-        to units of 1e-18.
+        to units of 1e-18. A ``total`` that is given under "add_remove" must be public, known without these data: nobody
+        is protected from what is told by a total that was counted in them.
 
     Parameters
     ----------
     histogram
         Exact counts: integers of any shape, each from 0 to 2**40 / cells. Others are refused; with a ledger they count
         as the nearest that is allowed.
-    epsilon, rho
-        The whole budget, one of the two.
+    epsilon, delta, rho
+        The whole budget: epsilon or rho. A delta beside epsilon, 0 by default, is spent where updates cost less by the
+        largest rho that is (epsilon, delta)-private: where there may be many.
     updates
         How many queries may be measured. Then every answer comes from the weights, and says so.
     threshold
@@ -162,6 +164,7 @@ class PrivateMultiplicativeWeights:
         histogram: CountsOfAnyShape,
         *,
         epsilon: Epsilon = None,
+        delta: Delta = 0,
         rho: Rho = None,
         updates: Annotated[int, UPDATES] = 20,
         threshold: Annotated[float | None, replace(POSITIVE, optional=True)] = None,
@@ -179,9 +182,11 @@ class PrivateMultiplicativeWeights:
         random: Random = None,
     ) -> None:
         self._neighbors = read_neighbors(neighbors)
-        budget = read_budget(epsilon, None, rho)
-        kind, units = budget.kind, budget.units
+        given = read_budget(epsilon, delta, rho)
         self.updates = UPDATES.read("updates", updates)
+        shared = SharedBudget.of(given, self.updates, moved_cells(self._neighbors))
+        budget = shared.split
+        kind, units = budget.kind, budget.units
         self._replays = REPLAYS.read("replays", replays)
         self._signed = SIGNED.read("signed", signed)
         self._softness = POSITIVE.read("softness", softness)
@@ -209,11 +214,11 @@ class PrivateMultiplicativeWeights:
         self._scales = scales[0] * 2.0**-_BITS, scales[1] * 2.0**-_BITS
         self.threshold = self._default_threshold() if threshold is None else POSITIVE.read("threshold", threshold)
         payment = read_payment(
-            ledger, budget, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
+            ledger, given, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
         )
         source = random_source(random)
         counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
-        self.entry = payment.charge(charges)
+        self.entry = shared.charge(payment, charges, name)
         largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
         self._cells: NDArray[np.int64] | None = clamped(counts, largest, clamp=ledger is not None)
         self._source = source
@@ -230,7 +235,7 @@ class PrivateMultiplicativeWeights:
         deviation = total_noise.deviation if total_noise else 0.0
         soft = self._softness / (self._deviation * 2.0**-_BITS)
         self._fitted = FittedRows(start, (self._size, deviation), soft)
-        self.spent = budget.shown
+        self.spent = shared.charged.shown
         self.answered = 0
         self._turns = Turns("multiplicative weights do not outlive a fork: both processes would answer for one charge")
 

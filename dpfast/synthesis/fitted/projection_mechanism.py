@@ -17,6 +17,7 @@ from dpfast.arguments import Choice, Real, Threads, Whole
 from dpfast.errors import ParameterError
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
@@ -117,6 +118,7 @@ def projection_mechanism(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> ProjectedAnswers:
     """Answer all queries of a workload with noise, and move the answers to the nearest that a histogram can have.
 
@@ -126,7 +128,8 @@ def projection_mechanism(
         exact answers of the queries, rounded to fixed point, are integers. Neighbours' answers differ by no more than
         `dpfast.accounting.sensitivity.Sensitivity` says, with the number of records as one more answer where that
         is measured too. Each gets independent noise, sampled exactly, of the scale that `noise_of_epsilon` or
-        `noise_of_rho` proves sufficient. The rest is post-processing.
+        `noise_of_rho` proves sufficient. The rest is post-processing. A ``total`` that is given under "add_remove" must
+        be public, known without these data: nobody is protected from what is told by a total that was counted in them.
 
     Parameters
     ----------
@@ -161,6 +164,8 @@ def projection_mechanism(
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
         How many threads draw the noise. The result does not depend on it.
+    progress
+        Called with the name of each stage as it begins.
 
     Returns
     -------
@@ -211,6 +216,7 @@ def projection_mechanism(
     budget = read_budget(epsilon, delta, rho)
     relation = read_neighbors(neighbors)
     check_total(total, relation)
+    show = read_progress(progress, "the name of a stage")
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     cells = counted(histogram, workload.shape)
     source = random_source(random)
@@ -224,6 +230,7 @@ def projection_mechanism(
     description = f"{len(workload)} projected answers"
     entry = charge_events(payment, budget, (noise.event,), description)
     known = records_of(histogram) if total is None else total
+    show("measuring answers")
     counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
     answers = exact.answers(counts)
     if measured:
@@ -235,6 +242,7 @@ def projection_mechanism(
     wanted = _TOLERANCE * spread if tolerance is None else tolerance
     rest: dict[str, Any] = {"tolerance": wanted, "iterations": iterations}
     records = max(float(drawn[-1]) / exact.largest, 0.0) if measured else max(float(known), 0.0)
+    show("projecting answers")
     if measured and body != "ball":
         # The number of records is fitted with all answers: together they know it far better than its own measurement.
         most = records + noise.largest(1, _MISSED) / exact.largest

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
@@ -23,7 +23,7 @@ from dpfast.randomness import RandomSource
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload
-from dpfast.synthesis.shares import Selection, Share, noise_for, positive_share, read_share, selection_for
+from dpfast.synthesis.shares import Selection, Share, SharedBudget, noise_for, positive_share, read_share, selection_for
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
 from dpfast.workloads.cells import Identity
@@ -56,8 +56,11 @@ class PaymentByRounds:
         if self.by_round and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
         self._payment, self._round = payment, plan.charges_of(1)
+        if self.by_round and plan.shared.adds_up_epsilons(payment):
+            allowed = '"at_once" for an epsilon with a delta, in a ledger that adds up epsilons'
+            raise ParameterError("pay", pay, allowed, "leave delta out, or keep a ledger of rho")
         charges = plan.total_charges + ([] if self.by_round else plan.charges_of(plan.rounds))
-        self.entry = payment.charge(charges) if charges else None
+        self.entry = plan.shared.charge(payment, charges, plan.description) if charges else None
 
     def next_round(self) -> bool:
         """Return whether another round is paid for."""
@@ -82,7 +85,7 @@ class Rounds:
     def __init__(
         self,
         queries: ExactWorkload,
-        budget: Budget,
+        given: Budget,
         rounds: int,
         *,
         selection: str,
@@ -99,13 +102,16 @@ class Rounds:
         self.replays = REPLAYS.read("replays", replays)
         SELECTION.read("selection", selection)
         _check_rows(queries, self.rounds)
-        self.queries, self.budget, self.repeat = queries, budget, repeat
+        self.queries, self.repeat = queries, repeat
+        self.shared = SharedBudget.of(given, self.rounds, moved_cells(neighbors))
+        budget = self.shared.split
         self._score_sensitivity = queries.score_sensitivity(neighbors)
         self._draw = exponential if selection == "exponential" else permute_and_flip
         self.total = TOTAL.read_optional("total", total)
         self.total_noise: IntegerNoise | None = None
         self.total_charges: list[Charge] = []
-        name, kind, left = f"mwem on {queries.workload!r}", budget.kind, budget.units
+        self.description = name = f"mwem on {queries.workload!r}"
+        kind, left = budget.kind, budget.units
         self.total_units = 0
         if neighbors == "add_remove" and total is None:
             part = read_share(total_share, "total_share")
@@ -143,7 +149,7 @@ class Rounds:
         source: RandomSource,
         payment: PaymentByRounds,
         threads: int | None,
-        progress: Callable[[int], object] | None,
+        progress: Callable[[int], object],
     ) -> Estimate:
         """Draw what is paid for; ``records`` is how many there are where that is public."""
         queries = self.queries
@@ -166,15 +172,17 @@ class Rounds:
             log.append((group, values.tolist()))
             model.measure(group, values, self._deviation * unit)
             model.replay(self.replays)
-            if progress is not None and progress(number) is False and number < self.rounds:
+            if progress(number) is False and number < self.rounds:
                 complete = False
                 break
         # What was paid at once stays spent, whether or not it was drawn.
         paid = len(log) if payment.by_round else self.rounds
-        spent = Budget(self.budget.kind, self.total_units + paid * self.round_units).shown
+        spent = Budget(self.shared.split.kind, self.total_units + paid * self.round_units)
+        if self.shared.is_converted and not payment.by_round:
+            spent = self.shared.given
         frame = self._frame(log, unit)
         return Estimate(
-            model.histogram(), queries.workload, spent, complete=complete, rounds=frame, entry=payment.entry
+            model.histogram(), queries.workload, spent.shown, complete=complete, rounds=frame, entry=payment.entry
         )
 
     def _total(self, cells: NDArray[np.int64], records: int | None, source: RandomSource) -> tuple[float, float]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dpfast.accounting.budget import Epsilon, Rho
+from dpfast.accounting.budget import Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Threads
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.tree_noise import Noise
@@ -23,6 +24,7 @@ def adaptive_hierarchy(
     workload: OwnQueries = None,
     *,
     epsilon: Epsilon = None,
+    delta: Delta = 0,
     rho: Rho = None,
     neighbors: Neighbors = "add_remove",
     ledger: Payer = None,
@@ -30,22 +32,24 @@ def adaptive_hierarchy(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> Estimate:
     """Estimate a histogram by a tree of boxes that grows where the records are.
 
     Guarantee
-        epsilon-differential privacy, or rho-zCDP, for the histogram and all that is computed from the estimate. A cell
-        lies in one box of each level of the tree, and a box in one union of boxes at most. Which of them are measured,
-        and with how much of the budget, depends on noisy counts alone, and what those around a cell are measured with
-        adds up to the budget at most, in whole thousandths: so a record that comes or goes changes the probability of
-        the whole tree by a factor of exp(epsilon) at most (sequential composition along the path, parallel beside it).
-        A box is looked at with part of what is left. If it is not split it is published once more, with the noise that
-        all of what is left buys, and both cost what is left: the coarse count is the fine one with more noise on top
-        (`dpfast.mechanisms.noise.gradual_release`). Of a box that is split the fine count is never published, and
-        nothing depends on it. For rho, and amounts chosen as the measurements come in, that they add up is the theorem
-        of Feldman and Zrnic; two measurements of a box are independent there. Under "replace" two paths change: all
-        noise is twice as wide (for rho sqrt(2) times), and the number of records is public and used as it is. Counts
-        are exact integers with discrete Laplace or rounded Gaussian noise, exactly sampled.
+        epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
+        computed from the estimate. A cell lies in one box of each level of the tree, and a box in one union of boxes at
+        most. Which of them are measured, and with how much of the budget, depends on noisy counts alone, and what those
+        around a cell are measured with adds up to the budget at most, in whole thousandths: so a record that comes or
+        goes changes the probability of the whole tree by a factor of exp(epsilon) at most (sequential composition along
+        the path, parallel beside it). A box is looked at with part of what is left. If it is not split it is published
+        once more, with the noise that all of what is left buys, and both cost what is left: the coarse count is the
+        fine one with more noise on top (`dpfast.mechanisms.noise.gradual_release`). Of a box that is split the fine
+        count is never published, and nothing depends on it. For rho, and amounts chosen as the measurements come in,
+        that they add up is the theorem of Feldman and Zrnic; two measurements of a box are independent there. Under
+        "replace" two paths change: all noise is twice as wide (for rho sqrt(2) times), and the number of records is
+        public and used as it is. Counts are exact integers with discrete Laplace or rounded Gaussian noise, exactly
+        sampled.
 
     Parameters
     ----------
@@ -55,6 +59,9 @@ def adaptive_hierarchy(
         What will be asked, one of `dpfast.workloads`; the tree does not depend on it. None: every cell.
     epsilon
         The budget: a number from 1e-18 to 1e6, read as the decimal it was written as.
+    delta
+        Allows Gaussian noise where that is less: rho is then the largest that is (epsilon, delta)-private. Else the
+        noise is what epsilon alone buys, and no delta is spent.
     rho
         The budget in zero-concentrated differential privacy instead.
     neighbors
@@ -67,6 +74,8 @@ def adaptive_hierarchy(
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
         How many threads draw noise; None uses all cores where that pays.
+    progress
+        Called with the name of each stage as it begins.
 
     Returns
     -------
@@ -121,9 +130,9 @@ def adaptive_hierarchy(
     [0.0, 288000.0, 299800.0]
 
     """
-    task = Task.read(histogram, workload, epsilon, rho, neighbors)
-    noise = Noise(task, threads)
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3)
+    noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     prepared = task.prepare(histogram, "adaptive hierarchy", ledger, dataset, privacy_unit, random, threads)
     tree = Tree(task, prepared, noise)
-    tree.grow()
+    tree.grow(show)
     return tree.estimate()

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import polars as pl
 
-from dpfast.accounting.budget import Epsilon, Rho
+from dpfast.accounting.budget import Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Threads
 from dpfast.kernels.histograms.clusters import cluster_sorted
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.preparing import PARTS, Task
@@ -30,6 +31,7 @@ def ahp(
     workload: OwnQueries = None,
     *,
     epsilon: Epsilon = None,
+    delta: Delta = 0,
     rho: Rho = None,
     neighbors: Neighbors = "add_remove",
     ledger: Payer = None,
@@ -37,15 +39,16 @@ def ahp(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> Estimate:
     """Estimate a histogram by clusters of cells with about the same count, in any order: AHP.
 
     Guarantee
-        epsilon-differential privacy, or rho-zCDP, for the histogram and all that is computed from the estimate. Half of
-        the budget is spent on noisy counts of all cells, half on the clusters' counts; the clusters are made from the
-        noisy counts alone, which costs nothing. Neighbours differ in one cell and so in one cluster, by one; under
-        "replace" in two of both. Counts are exact integers with discrete Laplace or rounded Gaussian noise, exactly
-        sampled.
+        epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
+        computed from the estimate. Half of the budget is spent on noisy counts of all cells, half on the clusters'
+        counts; the clusters are made from the noisy counts alone, which costs nothing. Neighbours differ in one cell
+        and so in one cluster, by one; under "replace" in two of both. Counts are exact integers with discrete Laplace
+        or rounded Gaussian noise, exactly sampled.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def ahp(
         int64 counts of the cells, 0 or more, of any shape. No nulls.
     workload
         What will be asked, one of `dpfast.workloads`; the clusters do not depend on it. None: every cell.
-    epsilon, rho, neighbors, ledger, dataset, privacy_unit, random, threads
+    epsilon, delta, rho, neighbors, ledger, dataset, privacy_unit, random, threads, progress
         As for `dpfast.dawa`.
 
     Returns
@@ -92,20 +95,23 @@ def ahp(
     (True, True)
 
     """
-    task = Task.read(histogram, workload, epsilon, rho, neighbors)
+    show = read_progress(progress, "the name of a stage")
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
     look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
     prepared = task.prepare(histogram, "AHP", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
+    show("making clusters")
     noisy = look.add(counts, source, threads).astype(np.float64)
     noisy[noisy < _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)] = 0.0
     order = np.argsort(-noisy, kind="stable")
     starts = np.empty(counts.size, np.int64)
     clusters = cluster_sorted(noisy[order], last.deviation**2, starts)
     starts = starts[:clusters]
+    show("measuring clusters")
     sums = last.add(np.add.reduceat(counts[order], starts), source, threads)
     cells = np.diff(np.append(starts, counts.size))
     estimate = np.maximum(sums, 0).astype(np.float64)
     result = np.empty(counts.size)
     result[order] = np.repeat(estimate / cells, cells)
     rounds = pl.DataFrame({"cells": cells, "estimate": estimate})
-    return Estimate(result, task.workload, task.budget.shown, rounds=rounds, entry=prepared.entry)
+    return Estimate(result, task.workload, task.spent, rounds=rounds, entry=prepared.entry)

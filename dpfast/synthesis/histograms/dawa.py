@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget, Epsilon, Rho
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors, PrivacyUnit
 from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
@@ -20,6 +20,7 @@ from dpfast.ledger.payment import Payer
 from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.half_widths import grid_of_integers
 from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
@@ -100,6 +101,7 @@ def dawa(
     workload: OwnQueries = None,
     *,
     epsilon: Epsilon = None,
+    delta: Delta = 0,
     rho: Rho = None,
     neighbors: Neighbors = "add_remove",
     ledger: Payer = None,
@@ -107,18 +109,19 @@ def dawa(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
+    progress: TellStages = None,
 ) -> Estimate:
     """Estimate a histogram of one attribute by buckets of cells that hold about the same: DAWA.
 
     Guarantee
-        epsilon-differential privacy, or rho-zCDP, for the histogram and all that is computed from the estimate. A part
-        of 0.15 pays for the partition into buckets: it is the one of least cost, where an interval's cost is the sum
-        of its counts' distances from their median, an integer that one record changes by at most 1, with discrete
-        Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two counts change), and a public
-        amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to
-        lower the noise of the one bucket that holds it, by 2, however many intervals hold it: the proof is in
-        `dpfast.synthesis.histograms.dawa.partition_scale`. The other 0.85 pay for the buckets' counts, which are summed
-        exactly and measured with noise, as any histogram's. Without a ledger no budget is kept.
+        epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
+        computed from the estimate. A part of 0.15 pays for the partition into buckets: it is the one of least cost,
+        where an interval's cost is the sum of its counts' distances from their median, an integer that one record
+        changes by at most 1, with discrete Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
+        counts change), and a public amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a
+        record it is enough to lower the noise of the one bucket that holds it, by 2, however many intervals hold it:
+        the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The other 0.85 pay for the buckets' counts,
+        which are summed exactly and measured with noise, as any histogram's. Without a ledger no budget is kept.
 
     Parameters
     ----------
@@ -129,6 +132,8 @@ def dawa(
         closed forms. None: every cell.
     epsilon
         The budget: a number from 1e-18 to 1e6, read as the decimal it was written as.
+    delta
+        As for `dpfast.adaptive_hierarchy`.
     rho
         The budget in zero-concentrated differential privacy instead.
     neighbors
@@ -141,6 +146,8 @@ def dawa(
         None for a fresh key from the operating system, or a `dpfast.testing.SeededRandom` in tests.
     threads
         How many threads draw noise; None uses all cores where that pays.
+    progress
+        Called with the name of each stage as it begins.
 
     Returns
     -------
@@ -184,19 +191,22 @@ def dawa(
     (True, 300000.0)
 
     """
-    task = Task.read(histogram, workload, epsilon, rho, neighbors)
+    show = read_progress(progress, "the name of a stage")
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
     scale = _scale(task)
     prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
     # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
+    show("choosing buckets")
     costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
     noisy = laplace(costs, scale, random=source, threads=threads)
     edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(scale)))
+    show("measuring buckets")
     best = _strategy(task, edges)
     buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
     width = np.diff(edges)
     rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
-    cells, spent = np.repeat(buckets / width, width), task.budget.shown
+    cells, spent = np.repeat(buckets / width, width), task.spent
     return Estimate(cells, task.workload, spent, rounds=rounds, entry=prepared.entry, records=prepared.records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,7 +112,7 @@ class Tree:
         root = self.levels[0]
         return float(self._signal(root, root.value)[0])
 
-    def grow(self) -> None:
+    def grow(self, show: Callable[[str], object]) -> None:
         """Measure level after level, until no budget is left anywhere.
 
         The root is split whatever its noisy count is: that has so little of the budget that a spike could drown in it.
@@ -119,6 +120,7 @@ class Tree:
         none = np.zeros(1, np.bool_)
         seen = Seen(self.levels[0].value, none, none, np.zeros(1, np.int64), None)
         while True:
+            show(f"measuring level {len(self.levels) + 1}")
             level = self.levels[-1]
             signal = self._signal(level, seen.guess)
             splits = (level.left > 0) & (level.boxes.sizes > 1)
@@ -155,7 +157,7 @@ class Tree:
                 "cells": [int(level.boxes.sizes.max()) for level in levels],
             }
         )
-        return Estimate(total, task.workload, task.budget.shown, rounds=rounds, entry=self._prepared.entry)
+        return Estimate(total, task.workload, task.spent, rounds=rounds, entry=self._prepared.entry)
 
     def _signal(self, level: Level, values: Floats) -> Floats:
         """Return values in scales of the noise that what is left for each box would buy; 0 where nothing is left."""

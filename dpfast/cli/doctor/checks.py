@@ -1,0 +1,152 @@
+"""Small calls of what dpfast draws and counts: `dpfast doctor` compares their answers.
+
+Calls with a seed give the same numbers on every processor. What they must give stands in known_answers.py, which
+scripts/write_known_answers.py writes. Calls that no seed decides have a budget so large that the noise of all their
+answers is 0 with probability at least 1 - exp(-100), and must give the exact figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dpfast as dpf
+from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
+from dpfast.randomness import RandomSource
+from dpfast.testing import SeededRandom
+
+__all__ = ["CHECKS", "Check", "fingerprint"]
+
+_ROWS = 4096
+_SEED = 20_261_123
+
+
+@dataclass(frozen=True)
+class Check:
+    """A call, and what it must give.
+
+    Attributes
+    ----------
+    name
+        What a person reads.
+    draw
+        The call, with its randomness.
+    exact
+        What it must give, where that is no matter of a seed.
+
+    """
+
+    name: str
+    draw: Callable[[RandomSource], Any]
+    exact: Callable[[], Any] | None = None
+
+    def answer(self) -> str:
+        """Make the call; return the fingerprint of what it gave."""
+        return fingerprint(self.draw(SeededRandom(_SEED)))
+
+    def expected(self) -> str | None:
+        """Return the fingerprint of what it must give; None where nothing is known."""
+        return KNOWN_ANSWERS.get(self.name) if self.exact is None else fingerprint(self.exact())
+
+
+def fingerprint(answer: Any) -> str:
+    """Return 16 hexadecimal digits that tell an answer from others: of its numbers in order, whatever holds them."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in _parts(answer):
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _parts(answer: Any) -> Iterator[np.ndarray[Any, Any]]:
+    if isinstance(answer, pl.DataFrame):
+        for column in answer.iter_columns():
+            yield column.to_numpy()
+    elif isinstance(answer, tuple):
+        for one in answer:
+            yield from _parts(one)
+    else:
+        yield np.asarray(answer)
+
+
+def _integers() -> np.ndarray[Any, Any]:
+    return np.arange(_ROWS, dtype=np.int64) * 7919 % 1009
+
+
+def _numbers() -> np.ndarray[Any, Any]:
+    return _integers() / 8.0
+
+
+def _scores() -> np.ndarray[Any, Any]:
+    return (_integers() % 64).reshape(-1, 16) / 4.0
+
+
+def _scales() -> np.ndarray[Any, Any]:
+    return 5.0 + _integers() / 64.0
+
+
+def _frame() -> pl.DataFrame:
+    values = _integers()
+    return pl.DataFrame(
+        {"group": values % 10, "shop": pl.Series(values % 3).cast(pl.String), "x": values, "unit": values}
+    )
+
+
+def _released(by: str, query: Any, **more: Any) -> Any:
+    """Return the answers to a query by group, in the order of the groups."""
+    asked: dict[str, Any] = {"privacy_unit": "row", "epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e6), **more}
+    keys = _frame().select(by).unique()
+    return dpf.release(_frame(), by, keys=keys, answer=query, **asked).frame.sort(by)["answer"]
+
+
+def _grouped(by: str, expression: pl.Expr) -> Any:
+    return _frame().group_by(by).agg(answer=expression).sort(by)["answer"].cast(pl.Int64)
+
+
+def _counted_stream(random: RandomSource) -> Any:
+    counter = dpf.continual_count(64, epsilon=1.0, random=random)
+    return np.array([counter.step(row) for row in range(64)])
+
+
+#: In the order of the rooms of dpfast/kernels.
+CHECKS = (
+    Check("Laplace noise, integers", lambda random: dpf.laplace(_integers(), 10.0, random=random)),
+    Check("Laplace noise, floats", lambda random: dpf.laplace(_numbers(), 10.0, random=random)),
+    Check("Laplace noise, a scale a row", lambda random: dpf.laplace(_integers(), _scales(), random=random)),
+    Check("Gaussian noise, integers", lambda random: dpf.gaussian(_integers(), 10.0, random=random)),
+    Check("Gaussian noise, floats", lambda random: dpf.gaussian(_numbers(), 10.0, random=random)),
+    Check("Gaussian noise, a scale a row", lambda random: dpf.gaussian(_integers(), _scales(), random=random)),
+    Check("Exponential mechanism, rows", lambda random: dpf.exponential(_scores(), 1.0, random=random)),
+    Check("Exponential mechanism, one row", lambda random: dpf.exponential(_numbers(), 1.0, random=random)),
+    Check("Exponential mechanism, draws", lambda random: dpf.exponential_draws(_numbers(), 0.1, 64, random=random)),
+    Check("Permute and flip", lambda random: dpf.permute_and_flip(_scores(), 1.0, random=random)),
+    Check("Noisy top k", lambda random: dpf.noisy_top_k(_scores(), 3, 1.0, random=random)),
+    Check("Sparse vector", lambda random: dpf.above_threshold(_scores(), 12.0, 1.0, random=random)),
+    Check(
+        "Randomized response",
+        lambda random: dpf.randomized_response(_integers() % 5, 5, 1.0, random=random),
+    ),
+    Check(
+        "Quantiles",
+        lambda random: dpf.quantiles(_integers(), [0.25, 0.5, 0.75], bounds=(0, 1008), epsilon=1.0, random=random),
+    ),
+    Check("Counts by integers", lambda _: _released("group", dpf.count()), lambda: _grouped("group", pl.len())),
+    Check("Counts by texts", lambda _: _released("shop", dpf.count()), lambda: _grouped("shop", pl.len())),
+    Check(
+        "Sums by integers",
+        lambda _: _released("group", dpf.sum("x", bounds=(0, 1008))),
+        lambda: _grouped("group", pl.col("x").sum()),
+    ),
+    Check(
+        "Counts of privacy units",
+        lambda _: _released("shop", dpf.count(), privacy_unit="unit", max_groups=1, max_rows_per_group=5),
+        lambda: _grouped("shop", pl.len()),
+    ),
+    Check("Counter of a stream", _counted_stream),
+)

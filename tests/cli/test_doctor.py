@@ -1,0 +1,104 @@
+"""`dpfast doctor` finds what is wrong, and `dpfast warmup` compiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dpfast as dpf
+from dpfast.cli.commands import main
+from dpfast.cli.doctor import checks, noise
+from dpfast.cli.doctor.checks import CHECKS, Check, fingerprint
+from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
+from dpfast.cli.doctor.warming import CALLS
+from dpfast.testing import SeededRandom
+
+LAPLACE, GAUSSIAN = dpf.laplace, dpf.gaussian
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_answers_are_as_they_must_be(check):
+    assert check.answer() == check.expected()
+
+
+def test_every_known_answer_is_of_a_check():
+    assert set(KNOWN_ANSWERS) == {check.name for check in CHECKS if check.exact is None}
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.statistical
+def test_it_finds_nothing_wrong_here():
+    """False-failure rate at most 3e-11: that of `wrong_noise`."""
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert (found["command"], found["wrong"], found["checks"]) == ("doctor", [], len(CHECKS))
+    assert found["machine"]["dpfast"]
+    assert found["keystream_bytes_a_second"] > 0
+    assert found["kernels"]["loaded"] + found["kernels"]["compiled"] > 0
+
+
+@pytest.mark.statistical
+def test_a_wrong_answer_is_told(monkeypatch):
+    """False-failure rate at most 3e-11: that of `wrong_noise`."""
+    wrong = Check("Laplace noise, integers", lambda random: dpf.laplace(np.arange(5), 11.0, random=random))
+    monkeypatch.setattr(checks, "CHECKS", (wrong,))
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 1
+    assert "WRONG: Laplace noise, integers: another answer than it must be" in done.stdout
+    assert "do not release anything" in done.stdout
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("name", "draw", "told"),
+    [
+        ("laplace", lambda values, scale: LAPLACE(values, 11.0), "Laplace noise is at least"),
+        ("gaussian", lambda values, scale: GAUSSIAN(values, 11.0), "Gaussian noise is at least"),
+        ("gaussian", lambda values, scale: GAUSSIAN(values, 10.0) + 1, "Gaussian noise is at least"),
+        ("laplace", lambda values, scale: LAPLACE(values, 10.0, random=SeededRandom(1)), "repeats itself"),
+    ],
+)
+def test_wrong_noise_is_found(monkeypatch, name, draw, told):
+    """Each is missed with probability at most 1e-9.
+
+    A scale of 11 moves the tail at 7 by .016 and more, a shift by 1 that at 0 by .04, where .0037 is far: more than
+    twenty deviations of the frequency are between. What repeats itself is never missed.
+    """
+    monkeypatch.setattr(noise.dpf, name, draw)
+    assert any(told in line for line in noise.wrong_noise())
+
+
+def test_fingerprints_tell_values_dtypes_and_shapes_apart():
+    arrays = [
+        np.arange(4),
+        np.arange(4.0),
+        np.arange(4).reshape(2, 2),
+        np.array([0, 1, 3, 2]),
+        np.arange(4, dtype=np.int32),
+    ]
+    assert len({fingerprint(array) for array in arrays}) == len(arrays)
+    assert fingerprint((arrays[0], arrays[1])) != fingerprint((arrays[1], arrays[0]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_that_compile_are_right_calls(name):
+    CALLS[name]()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processor", [("haswell", "+avx2"), ("nehalem", "+sse4.2")], ids=lambda one: one[0])
+def test_answers_are_the_same_on_other_processors(processor, tmp_path):
+    code = "from dpfast.cli.doctor.checks import CHECKS; print([c.name for c in CHECKS if c.answer() != c.expected()])"
+    name, features = processor
+    chosen = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | chosen, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

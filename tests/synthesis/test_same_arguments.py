@@ -1,0 +1,95 @@
+"""Methods on histograms take the same arguments, and a delta buys what it can."""
+
+from __future__ import annotations
+
+import inspect
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+from dpfast.accounting.accountants.zcdp import largest_rho
+from dpfast.accounting.budget import Budget, read_budget
+from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.synthesis.shares import SharedBudget
+from dpfast.testing import SeededRandom
+
+PREFIX = dpf.workloads.prefix(64)
+COUNTS = np.arange(64) * 50
+#: What each method asks for beside a histogram.
+METHODS = {
+    "adaptive_hierarchy": {},
+    "ahp": {},
+    "dawa": {},
+    "estimate_histogram": {},
+    "mwem": {"workload": PREFIX},
+    "matrix_mechanism": {"workload": PREFIX},
+    "projection_mechanism": {"workload": PREFIX},
+    "boost_queries": {"workload": PREFIX, "samples": 4, "rounds": 4},
+}
+ASKED = ["epsilon", "delta", "rho", "neighbors", "ledger", "dataset", "privacy_unit", "random", "threads", "progress"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_take_the_same_arguments(name):
+    assert set(ASKED) <= set(inspect.signature(getattr(dpf, name)).parameters)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 0.1}], ids=repr)
+def test_each_tells_how_far_it_has_come_and_what_it_spent(name, budget):
+    told: list[object] = []
+    method = getattr(dpf, name)
+    released = method(COUNTS, **METHODS[name], **budget, random=SeededRandom(1), progress=told.append)
+    assert told
+    spent = getattr(released, "spent", None)
+    if spent is not None:
+        amount = spent.rho if "rho" in budget else spent.epsilon
+        assert amount == pytest.approx(budget.get("rho", 1.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("delta", [0.1, 1e-9])
+def test_a_ledger_of_epsilons_pays_for_a_delta_at_most(name, delta):
+    ledger = dpf.Ledger(epsilon=1.0, delta=delta)
+    getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=delta, ledger=ledger)
+    assert 0.99 < ledger.spent.epsilon <= 1.0
+    assert ledger.spent.delta in (0.0, delta)
+    full = dpf.Ledger(epsilon=0.999, delta=delta)
+    with pytest.raises(BudgetExceededError):
+        getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=delta, ledger=full)
+
+
+@pytest.mark.parametrize("name", ["adaptive_hierarchy", "ahp", "dawa", "mwem"])
+def test_a_ledger_of_rho_pays_for_what_is_drawn(name):
+    ledger = dpf.Ledger(epsilon=1.0, delta=0.1, accountant="zcdp", conversion_delta=0.1)
+    getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=0.1, ledger=ledger)
+    rho = largest_rho(Fraction(1), Fraction(1, 10)) / UNITS_PER_ONE
+    assert 0.95 * rho < ledger.spent.rho <= rho
+
+
+def test_rounds_that_are_paid_one_by_one_need_their_own_price():
+    asked = {"epsilon": 1.0, "delta": 0.1, "rounds": 30, "pay": "by_round"}
+    with pytest.raises(ParameterError, match="adds up epsilons"):
+        dpf.mwem(COUNTS, PREFIX, **asked, ledger=dpf.Ledger(epsilon=1.0, delta=0.1))
+    ledger = dpf.Ledger(epsilon=1.0, delta=0.1, accountant="zcdp", conversion_delta=0.1)
+    assert dpf.mwem(COUNTS, PREFIX, **asked, ledger=ledger).complete
+
+
+@pytest.mark.parametrize("moved", [1, 2])
+@pytest.mark.parametrize("measurements", [1, 3, 10, 30, 100, 1000])
+def test_what_is_split_is_what_leaves_less_noise(measurements, moved):
+    given = read_budget(1.0, 1e-6, None)
+    shared = SharedBudget.of(given, measurements, moved)
+    rho = largest_rho(Fraction(1), Fraction(1, 10**6)) / UNITS_PER_ONE
+    laplace, gaussian = 2.0 * (measurements * moved) ** 2, measurements * moved / (2 * rho)
+    assert shared.split.kind == ("rho" if gaussian < laplace else "epsilon")
+    assert shared.charged == (given if shared.is_converted else Budget("epsilon", UNITS_PER_ONE))
+
+
+def test_both_kinds_are_chosen():
+    """At epsilon 1 and delta 1e-6 one measurement is better by Laplace noise, and a thousand by Gaussian noise."""
+    given = read_budget(1.0, 1e-6, None)
+    assert [SharedBudget.of(given, many, 1).split.kind for many in (1, 1000)] == ["epsilon", "rho"]
