@@ -6,7 +6,7 @@ from numba import types
 
 from dpfast.kernels.compilation import by_types
 
-__all__ = ["at", "largest_of_rows", "part"]
+__all__ = ["at", "is_marked", "largest_of_rows", "part"]
 
 
 @by_types(inline=True)
@@ -25,6 +25,14 @@ def part(parameter, start, stop):
     if isinstance(parameter, types.Array):
         return lambda parameter, start, stop: parameter[start:stop]
     return lambda parameter, start, stop: parameter
+
+
+@by_types(inline=True)
+def is_marked(marks, row):
+    """Return whether the mark (uint8) of a row is not 0; all rows are marked where ``marks`` is None."""
+    if isinstance(marks, types.NoneType):
+        return lambda marks, row: True
+    return lambda marks, row: marks[row] != 0
 
 
 @by_types(inline=True)
