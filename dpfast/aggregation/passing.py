@@ -7,6 +7,7 @@ Of others Polars says first, for all rows, which pass.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,9 @@ import polars as pl
 
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.coding import KeyCoder
+from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.filtering import Asked, ask, native_filter
+from dpfast.aggregation.scatter import Scatter
 from dpfast.kernels.grouping.counting import count_within, drop_groups, drop_slots, mark_within
 from dpfast.rows.filters import Comparison, Every, Filter
 
@@ -129,10 +132,10 @@ class PassingSlots:
     def __init__(self, coder: KeyCoder, passing: Passing) -> None:
         self._coder, self._passing = coder, passing
 
-    @property
-    def block_rows(self) -> int:
-        """How many rows to read at a time: many where they are only counted, as each block takes its microseconds."""
-        return _COUNTED_ROWS if self._coder.is_one_group else BLOCK_ROWS
+    def scatter(self, contributions: Sequence[Contribution]) -> Scatter:
+        """Return what adds up rows that pass: many at a time where they are only counted, as a block takes its time."""
+        rows = _COUNTED_ROWS if self._coder.is_one_group else BLOCK_ROWS
+        return Scatter(self._coder.slots, self.slots_of, contributions, count_rows=self.count_rows, block_rows=rows)
 
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block; of rows that do not pass, one beyond all (uint64)."""
