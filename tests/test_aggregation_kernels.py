@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -36,6 +37,30 @@ def test_unknown_codes_go_to_the_trash(dtype):
     assert table.tolist() == [-2, 0, 0, -2, -2 * (len(slots) - 2)]
     assert (field[:1000] == 77).all()
     assert (field[-1000:] == 77).all()
+
+
+@pytest.mark.parametrize("slots", [1, 5, 4095, 4096, 70_000])
+def test_codes_are_counted_at_once(slots, seed):
+    """Whether a small table is counted in turns or not, what has no mark counts as if all had one."""
+    generator = np.random.default_rng(seed)
+    for rows in (0, 1, 3, 4, 1001):
+        values = generator.integers(-3, slots + 3, rows)
+        values[: rows // 3] = values[:1]
+        for marked, null in itertools.product((None, 0.2, 1.0), (2, slots, 2**63)):
+            valid = None if marked is None else (generator.random(rows) < 0.9).astype(np.uint8)
+            seen = None if marked is None else (generator.random(rows) < marked).astype(np.uint8) * np.uint8(255)
+            field, table = fenced(slots + 1, np.int64)
+            table[:] = expected = generator.integers(0, 9, slots + 1)
+            expected = expected.copy()
+            lowest, size = np.uint64(2**64 - 1), np.uint64(slots)
+            counting.count_codes_at_once(values, valid, seen, lowest, size, np.uint64(null), table)
+            for row, value in enumerate(values.tolist()):
+                slot = value + 1 if 0 <= value + 1 < slots else slots
+                slot = slot if valid is None or valid[row] else min(null, slots)
+                expected[slot if seen is None or seen[row] else slots] += 1
+            assert (table == expected).all()
+            assert (field[:1000] == 77).all()
+            assert (field[-1000:] == 77).all()
 
 
 def test_bounds_are_checked_where_the_kernel_does_not():

@@ -60,6 +60,11 @@ def test_rows_are_marked_as_polars_filters_them(name):
         assert passed(where, frame) == passes_plainly(where, frame)
 
 
+def counted(where, frame):
+    passing = Passing.of(where, frame.schema)
+    return sum(passing.count(block) for block in iterate_blocks(pl.DataFrame(passing.columns(frame))))
+
+
 def passes_plainly(where, frame):
     kept = set(frame.with_row_index("row").filter(native_filter(where, frame.schema))["row"].to_list())
     return [int(row in kept) for row in range(frame.height)]
@@ -75,8 +80,26 @@ def test_filters_joined_by_words(seed):
             assert passed(where, frame) == passes_plainly(where, frame)
 
 
+@pytest.mark.parametrize("nulls", [True, False])
+@pytest.mark.parametrize("name", "figsdt")
+def test_ranges_of_one_column_are_one(name, nulls, seed):
+    """Columns without nulls are read without their validity; an end that no number meets stays one."""
+    generator, every = np.random.default_rng(seed), list(filters_of(name))
+    series = (COLUMNS[name] if nulls else COLUMNS[name].drop_nulls()).alias(name)
+    frame = pl.concat([series.to_frame(), series.reverse().to_frame()], rechunk=False)
+    for _ in range(100):
+        first, second = (every[place] for place in generator.integers(0, len(every), 2))
+        for where in (first, first & second):
+            expected = passes_plainly(where, frame)
+            assert passed(where, frame) == expected
+            assert counted(where, frame) == sum(expected)
+            ranges = Passing.of(where, frame.schema).ranges
+            assert ranges is None or len(ranges) == 1
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_no_rows(name):
     frame = pl.DataFrame(COLUMNS).clear()
     for where in filters_of(name):
         assert passed(where, frame) == []
+        assert counted(where, frame) == 0

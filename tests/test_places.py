@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numba
 import numpy as np
 import polars as pl
@@ -94,10 +96,16 @@ def test_kernels_stay_within_their_tables():
     for null in (np.uint64(1 << 63), np.uint64(2)):
         checked(counting.count_codes_at_once)(values, valid, seen, np.uint64(0), np.uint64(5), null, table)
     assert table.tolist() == [0, 0, 1, 0, 2, 9]
+    small, large = np.zeros(6, np.int64), np.zeros(5000, np.int64)
+    for marks_of, table in itertools.product(((None, None), (valid, None), (None, seen)), (small, large)):
+        size, null = np.uint64(table.size - 1), np.uint64(2**64 - 1)
+        checked(counting.count_codes_at_once)(values, *marks_of, np.uint64(0), size, null, table)
+    assert small.sum() == large.sum() == 3 * values.size
     marks = np.ones(6, np.uint8)
     checked(counting.mark_within)(values, valid, np.int64(-1), np.int64(4), marks)
     assert marks.tolist() == [0, 1, 0, 1, 0, 0]
-    assert checked(counting.count_within)(values, valid, np.int64(-1), np.int64(4)) == 2
+    for some, found in ((valid, 2), (None, 3)):
+        assert checked(counting.count_within)(values, some, np.int64(-1), np.int64(4)) == found
     floats, edges = np.array(SPECIAL), np.array([-1.0, 0.0, 1e300])
     places_of, cells = np.empty(3, np.uint64), np.empty(floats.size, np.uint32)
     checked(places.order_distances)(edges, 0.0, places_of)

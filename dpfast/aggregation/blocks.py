@@ -15,7 +15,7 @@ import polars as pl
 
 from dpfast.kernels.grouping.counting import saturate_wide
 from dpfast.kernels.grouping.factorizing import INLINE, LONG, clean_views
-from dpfast.threads import in_stretches
+from dpfast.threads import share
 
 __all__ = ["BLOCK_ROWS", "Block", "iterate_blocks", "share_blocks"]
 
@@ -87,13 +87,16 @@ class PhysicalColumn:
             piece = numbers[low:high] if first < 0 else _unpack_bits(numbers, first + low, high - low)
             np.copyto(out[place : place + high - low], piece, casting="unsafe")
 
-    def stretch(self, start: int, stop: int, dtype: type[np.generic]) -> np.ndarray | None:
-        """Return rows ``start .. stop - 1`` as they stand in Arrow's memory; None if they do not as this dtype."""
+    def stretch(self, start: int, stop: int, dtype: type[np.generic] | None = None) -> np.ndarray | None:
+        """Return rows ``start .. stop - 1`` as they stand in Arrow's memory; None if they do not as this dtype.
+
+        Without a dtype they are numbers of any.
+        """
         chunk = bisect_right(self._starts, start) - 1
         if start >= stop or self._starts[chunk + 1] < stop:
             return None
         numbers, first, _, _ = self._chunks[chunk]
-        if first >= 0 or self._wide or numbers.dtype != dtype:
+        if first >= 0 or self._wide or numbers.ndim > 1 or (dtype is not None and numbers.dtype != dtype):
             return None
         return numbers[start - self._starts[chunk] : stop - self._starts[chunk]]
 
@@ -130,16 +133,7 @@ class Block:
         self.start = self.stop = 0
         self.room = room
         self._columns: dict[str, PhysicalColumn] = {}
-        self._integers = np.empty(room, np.int64)
-        self._floats = np.empty(room, np.float64)
-        self._views = np.empty((room, 2), np.uint64)
-        self._validity = np.empty(room, np.uint8)
-        self._ones = np.ones(room, np.uint8)
-        self._numbers = np.empty(room, np.int64)
-        self._filled = np.empty(room, np.int64)
-        self._flags, self._marks = np.empty(room, np.uint8), np.empty(room, np.uint8)
-        self._codes = np.empty((2, room), np.uint64)
-        self._slots = np.empty(room, np.uint64)
+        self._made: dict[str, np.ndarray] = {}
 
     @property
     def rows(self) -> int:
@@ -148,7 +142,7 @@ class Block:
 
     def integers(self, column: str) -> np.ndarray:
         """Return an integer or Boolean column as int64 (a uint64 by its bits)."""
-        return self.read_integers(column, self._integers[: self.rows])
+        return self.read_integers(column, self._scratch("integers", np.int64))
 
     def view_integers(self, column: str) -> np.ndarray:
         """Return the same, not to be written to: the column's own memory where it is of int64."""
@@ -157,18 +151,26 @@ class Block:
 
     def read_integers(self, column: str, out: np.ndarray) -> np.ndarray:
         """Write an integer or Boolean column as int64 into ``out`` and return that."""
-        self._columns[column].read_values(self.start, self.stop, out)
-        return out
+        return self._copied(column, out)
 
     def floats(self, column: str) -> np.ndarray:
         """Return a column of floats or integers as float64."""
-        self._columns[column].read_values(self.start, self.stop, self._floats)
-        return self._floats[: self.rows]
+        return self._copied(column, self._scratch("floats", np.float64))
 
     def view_floats(self, column: str) -> np.ndarray:
         """Return the same, not to be written to: the column's own memory where it is of float64."""
         found = self._columns[column].stretch(self.start, self.stop, np.float64)
         return self.floats(column) if found is None else found
+
+    def view_numbers(self, column: str, *, floats: bool) -> np.ndarray:
+        """Return a column of numbers, not to be written to: its own memory where it is in one piece there.
+
+        Else they are copied, as float64 if they are ``floats``, or int64.
+        """
+        found = self._columns[column].stretch(self.start, self.stop)
+        if found is not None:
+            return found
+        return self.floats(column) if floats else self.integers(column)
 
     def views(self, column: str, long: pl.DataType) -> np.ndarray:
         """Return a String column as two uint64 a row, equal just when the strings are.
@@ -176,8 +178,7 @@ class Block:
         A string of up to 12 bytes is its Arrow view. A longer one is its number in the dtype ``long``, an
         Enum or Categorical; all that ``long`` lacks look alike, and like no string that it has.
         """
-        views = self._views[: self.rows]
-        self._columns[column].read_values(self.start, self.stop, views)
+        views = self._copied(column, self._scratch("views", np.uint64, 2))
         if clean_views(views):
             places = np.flatnonzero((views[:, 0] & _LENGTH) > INLINE)
             strings = self._columns[column].series.slice(self.start, self.rows).gather(places)
@@ -188,45 +189,64 @@ class Block:
 
     def validity(self, column: str) -> np.ndarray:
         """Return 1 where the column is not null, else 0, as uint8."""
+        found = self.validity_of_nullable(column)
+        return self.ones if found is None else found
+
+    def validity_of_nullable(self, column: str) -> np.ndarray | None:
+        """Return the same, None where nothing is null in the whole column: for kernels that then read less."""
         if not self._columns[column].nullable:
-            return self._ones[: self.rows]
-        self._columns[column].read_validity(self.start, self.stop, self._validity)
-        return self._validity[: self.rows]
+            return None
+        out = self._scratch("validity", np.uint8)
+        self._columns[column].read_validity(self.start, self.stop, out)
+        return out
 
     @property
     def numbers(self) -> np.ndarray:
         """Scratch for numbers found for the rows (int64)."""
-        return self._numbers[: self.rows]
+        return self._scratch("numbers", np.int64)
 
     @property
     def filled(self) -> np.ndarray:
         """Scratch for what the rows add (int64)."""
-        return self._filled[: self.rows]
+        return self._scratch("filled", np.int64)
 
     @property
     def flags(self) -> np.ndarray:
         """Scratch for marks on the rows (uint8)."""
-        return self._flags[: self.rows]
+        return self._scratch("flags", np.uint8)
 
     @property
     def marks(self) -> np.ndarray:
         """Scratch for which rows count (uint8)."""
-        return self._marks[: self.rows]
+        return self._scratch("marks", np.uint8)
 
     @property
     def ones(self) -> np.ndarray:
         """A mark for every row (uint8), not to be written to."""
-        return self._ones[: self.rows]
+        if "ones" not in self._made:
+            self._made["ones"] = np.ones(self.room, np.uint8)
+        return self._scratch("ones", np.uint8)
 
     @property
-    def codes(self) -> np.ndarray:
-        """Scratch for the rows' codes, twice (uint64, 2 x rows)."""
-        return self._codes[:, : self.rows]
+    def codes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scratch for the rows' codes, twice (uint64)."""
+        return self._scratch("codes", np.uint64), self._scratch("other codes", np.uint64)
 
     @property
     def slots(self) -> np.ndarray:
         """Scratch for the rows' slots, where they are made of several codes (uint64)."""
-        return self._slots[: self.rows]
+        return self._scratch("slots", np.uint64)
+
+    def _scratch(self, name: str, dtype: type[np.generic], *wide: int) -> np.ndarray:
+        """Return an array of this name with an entry for every row, which is made when it is first asked for."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = np.empty((self.room, *wide), dtype)
+        return made[: self.rows]
+
+    def _copied(self, column: str, out: np.ndarray) -> np.ndarray:
+        self._columns[column].read_values(self.start, self.stop, out)
+        return out
 
     @contextmanager
     def over(self, columns: dict[str, PhysicalColumn]) -> Iterator[None]:
@@ -259,23 +279,28 @@ def share_blocks(
     kept: list[Block] | None = None,
     *,
     rows: int = BLOCK_ROWS,
+    parts: int = 1,
 ) -> None:
-    """Call ``work(block, start, stop)`` for up to ``threads`` stretches of the frame, each in a thread.
+    """Call ``work(block, start, stop)`` for stretches of the frame, in up to so many ``threads``.
 
-    No more threads are used than Polars is allowed, and none for short frames. Blocks are taken out of ``kept``, and
-    put back for the next frame; they have room for so many ``rows`` at least.
+    No more threads are used than Polars is allowed, and none for short frames. There are so many ``parts`` for each
+    thread: one that has to share its core takes fewer. Blocks are taken out of ``kept``, and put back for the next
+    frame; they have room for so many ``rows`` at least.
     """
-    threads = max(1, min(threads, pl.thread_pool_size(), frame.height // _ROWS_PER_THREAD))
+    height = frame.height
+    threads = max(1, min(threads, pl.thread_pool_size(), height // _ROWS_PER_THREAD))
+    parts = threads * max(1, min(parts, height // threads // max(rows, 1))) if threads > 1 else 1
     columns = _read(frame)
 
-    def lend(start: int, stop: int) -> None:
-        block = _taken(kept, min(rows, frame.height))
+    def take(numbers: Iterator[int]) -> None:
+        block = _taken(kept, min(rows, height))
         with block.over(columns):
-            work(block, start, stop)
+            for part in numbers:
+                work(block, part * height // parts, (part + 1) * height // parts)
         if kept is not None:
             kept.append(block)
 
-    in_stretches(lend, frame.height, threads)
+    share(take, parts, threads)
 
 
 def _taken(kept: list[Block] | None, rows: int) -> Block:

@@ -62,12 +62,17 @@ class CodedKeys:
 
     def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of the data's column (int64) and where they are not null (uint8)."""
+        codes, valid = self.read_nullable(block, name)
+        return codes, block.ones if valid is None else valid
+
+    def read_nullable(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the same, with None where no row of the whole column is null."""
         if self.edges is not None:
             find_bins(block.floats(name), block.validity(name), self.edges, block.numbers, block.flags)
             return block.numbers, block.flags
         if self.strings is not None:
-            return self.strings.find(block, name), block.validity(name)
-        return block.view_integers(name), block.validity(name)
+            return self.strings.find(block, name), block.validity_of_nullable(name)
+        return block.view_integers(name), block.validity_of_nullable(name)
 
 
 class KeyCoder:
@@ -155,9 +160,9 @@ class KeyCoder:
             table[0] += block.rows if seen is None else np.count_nonzero(seen)
             return
         if self._table is None and len(self._columns) == 1:
-            values, valid = self._columns[0].read(block, "key0")
+            values, valid = self._columns[0].read_nullable(block, "key0")
             lowest, size, _, null_slot = self._radices[0]
-            count_codes_at_once(values, valid, block.ones if seen is None else seen, lowest, size, null_slot, table)
+            count_codes_at_once(values, valid, seen, lowest, size, null_slot, table)
             return
         slots = self.slots_of(block)
         if seen is not None:
@@ -168,7 +173,7 @@ class KeyCoder:
         """Write 1 (uint8) for each row that has one of the keys, else 0, and return that."""
         if self._ends is not None:
             marks[:] = 1
-            mark_within(block.view_integers("key0"), block.validity("key0"), *self._ends, marks)
+            mark_within(block.view_integers("key0"), block.validity_of_nullable("key0"), *self._ends, marks)
         elif self._columns:
             rows = np.empty(block.rows, np.int32)
             look_up_slots(self.slots_of(block), self._places, rows)
@@ -184,8 +189,7 @@ class KeyCoder:
 
     def read_slots(self, block: Block, names: Sequence[str]) -> np.ndarray:
         """Return the slot of each row by columns of these names (uint64, good until slots are read again)."""
-        codes: np.ndarray = block.codes[0]
-        slots: np.ndarray = block.codes[1]
+        codes, slots = block.codes
         codes[:] = 0
         for column, radix, name in zip(self._columns, self._radices, names, strict=True):
             values, valid = column.read(block, name)

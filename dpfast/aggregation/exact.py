@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,7 +101,7 @@ def prepare(
     source.require([*map(column_of, grouping.by), *measured, grouping.privacy_unit])
     source.require(() if grouping.where is None else grouping.where.columns)
     columns = find_columns(schema, grouping, measures)
-    if grouping.where is not None:
+    if grouping.where is not None and not _stands_in_memory(source):
         source = source.filtered(native_filter(grouping.where, schema))
     public = columns.public
     coder = None if public is None else _code(public)
@@ -118,7 +119,7 @@ class Aggregation(Private):
     Attributes
     ----------
     source, grouping, columns, contributions, unit
-        What is aggregated, and the expressions for it.
+        What is aggregated, and the expressions for it. A source in memory has all rows, any other those that pass.
     public, coder
         The public keys and the coder that finds them, None where there are none or they cannot be coded.
     lists_groups
@@ -159,6 +160,10 @@ class Aggregation(Private):
     def __repr__(self) -> str:
         names = [column.name for column in self.columns]
         return f"Aggregation(by={names}, measures={len(self.contributions)}, route={self.route!r})"
+
+    def without_rows(self) -> Aggregation:
+        """Return one that holds no data, of which all that is told is the same."""
+        return replace(self, source=Source(pl.DataFrame()))
 
     def no_keys(self) -> pl.DataFrame:
         """Return the key columns of the aggregates without a row: they depend on schema and parameters alone."""
@@ -257,11 +262,21 @@ class Aggregation(Private):
         return self.unit is not None or found or (self.public is None and lists)
 
     def _run(self, words: Words) -> Aggregates:
-        contributions, values = with_values(self.source.frame, self.contributions)
+        if not any(contribution.measure.kind == "found" for contribution in self.contributions):
+            return self._run_known(words)
+        contributions, values = with_values(self._rows.frame, self.contributions)
         exact = replace(self, contributions=contributions)._run_known(words)
         for place, known in values.items():
             exact.measures[place] = FoundValues(known, exact.measures[place])
         return exact
+
+    @cached_property
+    def _rows(self) -> Source:
+        """The rows that pass. Those in memory are filtered here, as most routes find them where they stand."""
+        where = self.grouping.where
+        if where is None or not _stands_in_memory(self.source):
+            return self.source
+        return self.source.filtered(native_filter(where, self.source.schema()))
 
     def _run_known(self, words: Words) -> Aggregates:
         """Return the aggregates, contributions knowing the values that they count."""
@@ -294,7 +309,7 @@ class Aggregation(Private):
 
     def _find_keys(self) -> tuple[PublicKeys, KeyCoder | None]:
         """Return the keys found in the data as if they were public, and their coder."""
-        found = adopt_keys(find_keys(*bin_keys(self.source.frame, self.columns, [])), self.columns)
+        found = adopt_keys(find_keys(*bin_keys(self._rows.frame, self.columns, [])), self.columns)
         return found, _code(found)
 
     def _scatter(self, keys: PublicKeys, coder: KeyCoder, contributions: Sequence[Contribution]) -> list[Any]:
@@ -302,40 +317,33 @@ class Aggregation(Private):
         exprs = [*keys.coded_exprs, *value_exprs(contributions)]
         passing = self._passing(exprs)
         if passing is not None:
-            assert isinstance(self.source.unfiltered, pl.DataFrame)
-            columns = pick(self.source.unfiltered, exprs).get_columns() if exprs else []
-            finder = PassingSlots(coder, passing)
-            scatter = Scatter(
-                coder.slots,
-                finder.slots_of,
-                contributions,
-                count_rows=finder.count_rows,
-                block_rows=finder.block_rows,
-            )
-            scatter.add(pl.DataFrame([*columns, *passing.columns(self.source.unfiltered)]))
+            assert isinstance(self.source.frame, pl.DataFrame)
+            columns = pick(self.source.frame, exprs).get_columns() if exprs else []
+            scatter = PassingSlots(coder, passing).scatter(contributions)
+            scatter.add(pl.DataFrame([*columns, *passing.columns(self.source.frame)]))
             return [coder.gather(table) for table in scatter.tables()]
-        if not exprs and self.source.unfiltered is not None and self.source.blocks is None:
+        if not exprs and self._rows.unfiltered is not None and self._rows.blocks is None:
             # Rows that pass are only counted: the engine needs no column of them.
-            rows = self.source.frame.lazy().select(pl.len()).collect(engine="streaming").item()
+            rows = self._rows.frame.lazy().select(pl.len()).collect(engine="streaming").item()
             return [np.full(1, rows, np.int64) for _ in contributions]
         scatter = Scatter(coder.slots, coder.slots_of, contributions, count_rows=coder.count_rows)
-        check_rows(self.source, feed(self.source, exprs, scatter.add))
+        check_rows(self._rows, feed(self._rows, exprs, scatter.add))
         return [coder.gather(table) for table in scatter.tables()]
 
     def _passing(self, exprs: Sequence[pl.Expr]) -> Passing | None:
         """Return how it is found which rows pass, where all stand in memory; None for all, and for copies of some."""
-        unfiltered, where = self.source.unfiltered, self.grouping.where
-        if where is None or not isinstance(unfiltered, pl.DataFrame) or self.source.blocks is not None:
+        where = self.grouping.where
+        if where is None or not _stands_in_memory(self.source):
             return None
-        return Passing.of(where, unfiltered.schema) if not exprs or stands(exprs) else None
+        return Passing.of(where, self.source.schema()) if not exprs or stands(exprs) else None
 
     def _run_natively(self) -> Aggregates:
         """Let Polars group."""
         if self.public is not None:
-            grouped = group_natively(self.source.frame, self.public.native_exprs, self.contributions)
+            grouped = group_natively(self._rows.frame, self.public.native_exprs, self.contributions)
             grouped = join_to_keys(grouped, self.public)
         else:
-            grouped = group_natively(*bin_keys(self.source.frame, self.columns, self.contributions), self.contributions)
+            grouped = group_natively(*bin_keys(self._rows.frame, self.columns, self.contributions), self.contributions)
         rows = grouped["rows"].to_numpy()
         measures = [
             rows if contribution.native is None else read_measure(grouped[f"measure{i}"], contribution.measure)
@@ -384,14 +392,12 @@ class Aggregation(Private):
         """Return the rows to be bounded or surveyed, and how their groups are found."""
         exprs = public.native_exprs if coder is None else public.coded_exprs
         names = [f"key{i}" for i in range(len(exprs))]
-        columns, source = [*exprs, *([] if self.unit is None else [self.unit])], self.source
+        columns = [*exprs, *([] if self.unit is None else [self.unit])]
         passing = self._passing([*columns, *value_exprs(self.contributions)])
         if passing is not None and passing.ranges is not None:
-            assert isinstance(self.source.unfiltered, pl.DataFrame)
-            columns = [*columns, *passing.exprs]
-            source = replace(self.source, frame=self.source.unfiltered, unfiltered=None)
+            columns, source = [*columns, *passing.exprs], self.source
         else:
-            passing = None
+            passing, source = None, self._rows
 
         def find_groups(batch: pl.DataFrame, out: np.ndarray) -> None:
             if not names:
@@ -422,6 +428,11 @@ class Aggregation(Private):
             None if coder is None else mark,
             self.about,
         )
+
+
+def _stands_in_memory(source: Source) -> bool:
+    """Return whether all rows are there, in a frame."""
+    return isinstance(source.frame, pl.DataFrame) and source.blocks is None
 
 
 def _code(public: PublicKeys) -> KeyCoder | None:

@@ -317,6 +317,8 @@ def _near_floats(value: Any, dtype: pl.DataType) -> tuple[float, float]:
     most = float(np.finfo(kind).max)
     if _is_infinite(value):
         return value, value
+    if kind is np.float64 and (type(value) is float or (type(value) is int and abs(value) <= 2**53)):
+        return value + 0.0, value + 0.0
     with np.errstate(over="ignore"):
         near = math.inf if abs(Fraction(value)) > Fraction(_LARGEST) else abs(float(kind(float(value))))
     if math.isinf(near):

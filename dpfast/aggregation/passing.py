@@ -7,7 +7,8 @@ Of others Polars says first, for all rows, which pass.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ import polars as pl
 
 from dpfast.aggregation.blocks import BLOCK_ROWS, Block, share_blocks
 from dpfast.aggregation.coding import KeyCoder
+from dpfast.aggregation.contributions import Contribution
 from dpfast.aggregation.filtering import Asked, ask, native_filter
+from dpfast.aggregation.scatter import Scatter
 from dpfast.kernels.grouping.counting import count_within, drop_groups, drop_slots, mark_within
 from dpfast.rows.filters import Comparison, Every, Filter
 
@@ -39,6 +42,14 @@ class _Range:
     most: float
     floats: bool
 
+    def __and__(self, other: _Range) -> _Range:
+        """Return what lies in both, of one column."""
+        # An end that is NaN has no number on its side, and max and min may lose it.
+        ends = self.least, self.most, other.least, other.most
+        if any(map(math.isnan, ends)):
+            return replace(self, least=math.nan, most=math.nan)
+        return replace(self, least=max(self.least, other.least), most=min(self.most, other.most))
+
 
 @dataclass(frozen=True)
 class Passing:
@@ -49,7 +60,7 @@ class Passing:
     where
         The filter.
     ranges
-        The ranges that together make it; None where it is of another form.
+        The ranges that together make it, one a column; None where it is of another form.
 
     """
 
@@ -59,9 +70,14 @@ class Passing:
     @classmethod
     def of(cls, where: Filter, schema: pl.Schema) -> Passing:
         """Return how it is found on columns of this schema, which it was checked with."""
-        found = [_range(test, schema) for test in (where.parts if isinstance(where, Every) else (where,))]
-        ranges = [one for one in found if one is not None]
-        return cls(where, tuple(ranges) if len(ranges) == len(found) else None)
+        ranges: dict[str, _Range] = {}
+        for test in where.parts if isinstance(where, Every) else (where,):
+            found = _range(test, schema)
+            if found is None:
+                return cls(where, None)
+            before = ranges.get(found.column)
+            ranges[found.column] = found if before is None else before & found
+        return cls(where, tuple(ranges.values()))
 
     @property
     def exprs(self) -> list[pl.Expr]:
@@ -92,13 +108,13 @@ class Passing:
             return int(np.count_nonzero(self.mark(block, block.marks)))
         return int(count_within(*self._read(block, 0)))
 
-    def _read(self, block: Block, place: int) -> tuple[np.ndarray, np.ndarray, Any, Any]:
-        """Return the values of a range's column, which of them are not null, and the ends."""
+    def _read(self, block: Block, place: int) -> tuple[np.ndarray, np.ndarray | None, Any, Any]:
+        """Return the values of a range's column, which of them are not null (None: all), and the ends."""
         assert self.ranges is not None
         one, name = self.ranges[place], f"where{place}"
         kind = np.float64 if one.floats else np.int64
-        values = block.view_floats(name) if one.floats else block.view_integers(name)
-        return values, block.validity(name), kind(one.least), kind(one.most)
+        values = block.view_numbers(name, floats=one.floats)
+        return values, block.validity_of_nullable(name), kind(one.least), kind(one.most)
 
     def drop(self, frame: pl.DataFrame, groups: np.ndarray) -> None:
         """Take the group (int32) of rows that do not pass, in a frame with these columns."""
@@ -116,10 +132,10 @@ class PassingSlots:
     def __init__(self, coder: KeyCoder, passing: Passing) -> None:
         self._coder, self._passing = coder, passing
 
-    @property
-    def block_rows(self) -> int:
-        """How many rows to read at a time: many where they are only counted, as each block takes its microseconds."""
-        return _COUNTED_ROWS if self._coder.is_one_group else BLOCK_ROWS
+    def scatter(self, contributions: Sequence[Contribution]) -> Scatter:
+        """Return what adds up rows that pass: many at a time where they are only counted, as a block takes its time."""
+        rows = _COUNTED_ROWS if self._coder.is_one_group else BLOCK_ROWS
+        return Scatter(self._coder.slots, self.slots_of, contributions, count_rows=self.count_rows, block_rows=rows)
 
     def slots_of(self, block: Block) -> np.ndarray:
         """Return the slot of each row of a block; of rows that do not pass, one beyond all (uint64)."""

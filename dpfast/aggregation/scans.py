@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
@@ -120,7 +120,11 @@ class Source(Private):
         return int(frame.lazy().select(pl.len()).collect(engine="streaming").item())
 
     def schema(self) -> pl.Schema:
-        """Return the names and dtypes of the columns."""
+        """Return the names and dtypes of the columns, which are found once."""
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> pl.Schema:
         return self.frame.collect_schema()
 
     def check(self) -> None:

@@ -22,6 +22,8 @@ _CACHE_BYTES = 1 << 22
 """What may be assumed to stay in the processor's last cache: the tables of all threads together."""
 
 _STRETCH_ROWS = 1 << 21
+#: Stretches for each thread.
+_PARTS = 4
 
 _TABLES = ("choices", "found", "bins")
 """What is counted in a row of numbers for each slot."""
@@ -152,7 +154,7 @@ class Scatter:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add the rows of a batch."""
-        share_blocks(batch, self._threads, self._work, self._blocks, rows=self._block_rows)
+        share_blocks(batch, self._threads, self._work, self._blocks, rows=self._block_rows, parts=_PARTS)
 
     def tables(self) -> list[np.ndarray | GroupedPoints]:
         """Return the tables, and points slot by slot; nothing can be added afterwards."""

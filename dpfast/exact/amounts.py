@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, cast
 
 import numpy as np
@@ -56,25 +57,31 @@ _LONGEST_SHOWN_BITS = 4_000
 def _read(value: object) -> Fraction | None:
     """Return a number exactly as it was written, or None for what is no finite number of 0 or more."""
     kind = type(value)
-    if any(kind is scalar for scalar in _NUMPY_SCALARS):
+    if kind is not float and kind is not int and any(kind is scalar for scalar in _NUMPY_SCALARS):
         value = cast("np.generic", value).item()
     if type(value) is float:
-        if not math.isfinite(value):
-            return None
-        value = Decimal(repr(value))
+        return _read_written(repr(value)) if math.isfinite(value) else None
     if type(value) is Decimal:
-        if not value.is_finite() or value.is_signed():
-            return None
-        if value.is_zero():
-            return Fraction(0)
-        if not (_SMALLEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT):
-            return None
-        value = Fraction(value)
+        return _read_decimal(value)
     if type(value) is int:
         value = Fraction(value)
     if type(value) is Fraction and value >= 0:
         return value
     return None
+
+
+@lru_cache(maxsize=1024)
+def _read_written(text: str) -> Fraction | None:
+    """Return the same of a decimal's text: most budgets are read again and again."""
+    return _read_decimal(Decimal(text))
+
+
+def _read_decimal(value: Decimal) -> Fraction | None:
+    if not value.is_finite() or value.is_signed():
+        return None
+    if value.is_zero():
+        return Fraction(0)
+    return Fraction(value) if _SMALLEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT else None
 
 
 def _amount(value: object, coordinate: Coordinate, argument: str | None) -> Fraction:

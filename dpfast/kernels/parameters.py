@@ -6,7 +6,7 @@ from numba import types
 
 from dpfast.kernels.compilation import by_types
 
-__all__ = ["at", "largest_of_rows", "part"]
+__all__ = ["at", "is_marked", "largest_of_rows", "part"]
 
 
 @by_types(inline=True)
@@ -28,6 +28,14 @@ def part(parameter, start, stop):
 
 
 @by_types(inline=True)
+def is_marked(marks, row):
+    """Return whether the mark (uint8) of a row is not 0; all rows are marked where ``marks`` is None."""
+    if isinstance(marks, types.NoneType):
+        return lambda marks, row: True
+    return lambda marks, row: marks[row] != 0
+
+
+@by_types(inline=True)
 def largest_of_rows(parameter, offsets, row, stop):
     """Return the largest parameter of the rows from ``row`` on that begin before ``stop``: itself if it is a number."""
     if not isinstance(parameter, types.Array):
@@ -43,4 +51,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -103,7 +104,7 @@ class Measure:
     dtype: Any = None
     tick: Fraction = Fraction(1)
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         """What one step is worth where figures are told."""
         return Fraction(2) ** self.step_exponent * self.tick

@@ -67,7 +67,10 @@ def answer(planned: PlannedQuery, noisy: Sequence[Any]) -> list[pl.Series]:
             columns = values.sums(total, exponent), scale, lower, upper
     if planned.sampled is not None:
         columns = *columns, *planned.sampled.interval(planned.query, planned.parts, noisy)
-    return [pl.Series(name, column) for name, column in zip(planned.columns, columns, strict=True)]
+    return [
+        column.alias(name) if isinstance(column, pl.Series) else pl.Series(name, column)
+        for name, column in zip(planned.columns, columns, strict=True)
+    ]
 
 
 def _values(part: DrawnValues, shown: ShownValues) -> tuple[pl.Series | NDArray[Any], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -96,17 +97,17 @@ class Blueprint(ABC):
         """The names of the key columns."""
         return tuple(map(name_of, self.aggregation.grouping.by))
 
-    @property
+    @cached_property
     def epsilon_units(self) -> int:
         """The sum of the charges' epsilons."""
         return sum(charge.epsilon_units * charge.count for charge in self.charges)
 
-    @property
+    @cached_property
     def delta_units(self) -> int:
         """The sum of the charges' deltas."""
         return sum(charge.delta_units * charge.count for charge in self.charges)
 
-    @property
+    @cached_property
     def budget(self) -> ShownAmounts:
         """What the release costs, in the kind of budget that was given."""
         if not self.concentrated:

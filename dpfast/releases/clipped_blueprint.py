@@ -123,7 +123,7 @@ class ClippedBlueprint(DrawnBlueprint):
         columns = list(exact.keys.get_columns())
         for query, (_, _, measures) in zip(planned, self.asked, strict=True):
             columns.extend(answer(query, [_taken(measure, drawn) for measure in measures]))
-        frame = pl.DataFrame({column.name: column for column in columns})
+        frame = pl.DataFrame(columns)
         return released_by_group(self, planned, frame.clone, entry, _notes(drawn))
 
     def _planned(self, drawn: Mapping[Measure, NoisyFigure] | None = None) -> tuple[PlannedQuery, ...]:

@@ -382,7 +382,9 @@ def _part(figure: Figure, drawn: Mapping[Measure, NoisyMeasure]) -> Part:
 
 
 def _stake(asked: Asked, use: Use, mechanism: Mechanism) -> Stake:
-    """Return a query's stake in a measure, for the noise that is planned."""
+    """Return a query's stake in a measure, for the noise that is planned; its size where the split asks for that."""
+    if asked.split.rule != "optimal":
+        return Stake(use.query, use.part)
     sensitivity = use.measured.sensitivity(asked.unit)
     size_squared = sensitivity.l1**2 if mechanism == "laplace" else sensitivity.l2_squared
     told = size_squared * use.measured.step**2

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpfast import charts
+from dpfast.aggregation import Aggregation
 from dpfast.aggregation.grouping import Aggregates
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError
@@ -66,12 +67,12 @@ class GroupBlueprint(DrawnBlueprint):
     wished: str = ""
     cut: CutReport | None = None
 
-    @property
+    @cached_property
     def parts(self) -> tuple[DrawnPart, ...]:
         """All that is drawn, each once, in order."""
         return tuple(drawn_parts(planned.parts for planned in self.queries))
 
-    @property
+    @cached_property
     def charges(self) -> tuple[Charge, ...]:
         """What the ledger is charged, in one call: the selection of keys, then all measures, then what is cut."""
         selection = () if self.key_share is None else self.key_share.charges
@@ -184,11 +185,19 @@ def released_by_group(
         if isinstance(planned.query, QuantileQuery):
             *columns, _ = planned.columns
             values |= {planned.name: columns[0]} | {column: column for column in columns}
+    told = blueprint
+    if isinstance(blueprint.aggregation, Aggregation):
+        # It is explained when that is asked for, and no row is kept until then.
+        told = replace(blueprint, aggregation=blueprint.aggregation.without_rows())
+
+    def explained() -> str:
+        return "\n".join([told.explain(), *notes])
+
     return Release(
         _about=", ".join(names),
         _make_frame=make_frame,
         _chart=partial(_draw_query, blueprint.by, values, candidates),
-        _explained="\n".join([blueprint.explain(), *notes]),
+        _explained=explained if isinstance(told.aggregation, Aggregation) else explained(),
         _why_empty=why_empty,
         spent=blueprint.budget,
         entry=entry,

@@ -60,7 +60,8 @@ class Release:
     _about: str
     _make_frame: Callable[[], pl.DataFrame]
     _chart: Chart
-    _explained: str
+    #: Or what makes it, of public facts alone: few ask for it.
+    _explained: str | Callable[[], str]
     _why_empty: str = "there are no queries"
     _make_histogram: Callable[[], pl.DataFrame] | None = None
     _estimate: Estimate | None = None
@@ -179,7 +180,13 @@ class Release:
 
     def explain(self) -> str:
         """Return what was done and why, as text."""
+        if not isinstance(self._explained, str):
+            self._explained = self._explained()
         return self._explained
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.explain()
+        return self.__dict__
 
     def plot(
         self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None

@@ -254,6 +254,8 @@ def portions(total_units: int, weights: Sequence[Fraction]) -> list[int]:
     ([4, 3, 3], [2, 8])
 
     """
+    if len(weights) == 1:
+        return [total_units]
     whole = sum(weights)
     shares = [math.floor(total_units * weight / whole) for weight in weights]
     largest_first = sorted(range(len(weights)), key=lambda place: -weights[place])

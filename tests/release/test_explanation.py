@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import pickle
+import weakref
 
 import numpy as np
 import polars as pl
@@ -23,6 +26,21 @@ def a_plan(**changed):
     return dpf.plan(
         FRAME, "k", **{"privacy_unit": "row", "epsilon": 1.0, "delta": 1e-6, "keys": KEYS, **queries, **changed}
     )
+
+
+@pytest.mark.parametrize("cut", [None, 0.1])
+def test_a_release_explains_itself_later_and_keeps_no_row(cut):
+    """What an explanation needs is public: when it is asked for, the data may be gone. A copy has it as well."""
+    plan = a_plan(where=dpf.column("v") > 0, **({} if cut is None else {**UNIT, "report_cut": cut}))
+    said, aggregation = plan.explain(), weakref.ref(plan._blueprint.aggregation)
+    release, other = plan.run(dpf.Ledger(2.0, 1e-5)), a_plan().run(dpf.Ledger(2.0, 1e-5))
+    del plan
+    gc.collect()
+    assert aggregation() is None
+    again = pickle.loads(pickle.dumps(release))
+    assert again.explain() == release.explain() == release.explain()
+    assert release.explain().startswith(said)
+    assert other.explain() == a_plan().explain()
 
 
 def test_the_frame_has_a_row_for_every_noisy_measure():

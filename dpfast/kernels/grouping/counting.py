@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import bits_of_f64, f64_from_bits
+from dpfast.kernels.parameters import is_marked
 
 __all__ = [
     "UNKNOWN",
@@ -40,6 +41,8 @@ UNKNOWN = np.uint64(1 << 63)
 """The bit that marks a code of no public key."""
 
 _ZERO = np.uint64(0)
+#: Four tables of so many numbers stay in the cache beside the rows.
+_MOST_IN_TURNS = 1 << 12
 _FRACTION_BITS = np.uint64(52)
 _FAR = 4611686018427387904.0  # 2**62: what lies beyond is beyond every bound, and fits into int64
 
@@ -73,15 +76,38 @@ def count_codes_at_once(values, valid, seen, lowest, size, null_slot, table):
     """Add 1 to ``table[value - lowest]`` for each row: what `add_key_codes` and `count_slots` do, in one pass.
 
     ``values`` int64, ``lowest`` and ``size`` uint64; a null row has ``null_slot``, one that is not in range or not
-    ``seen`` (uint8) the trash, which is the last entry.
+    ``seen`` (uint8) the trash, which is the last entry. ``valid`` (uint8) is None where no row is null, ``seen`` where
+    all are.
+
+    A small table is counted as four, in turns, which are added up at the end: a row that adds to the number that the
+    row before it has just written waits for that. So would rows that are not seen if all of them went to the trash at
+    once: each adds 0 to its own slot.
     """
     trash = np.uint64(len(table) - 1)
     null_slot = min(null_slot, trash)
+    if len(table) > _MOST_IN_TURNS:
+        for i in range(len(values)):
+            slot = _slot_of(values[i], is_marked(valid, i), lowest, size, null_slot, trash)
+            table[slot if is_marked(seen, i) else trash] += 1
+        return
+    turns = np.zeros((len(table), 4), np.int64)
     for i in range(len(values)):
-        offset = np.uint64(values[i]) - lowest
-        slot = offset if offset < size else trash
-        slot = slot if valid[i] != 0 else null_slot
-        table[slot if seen[i] != 0 else trash] += 1
+        slot = _slot_of(values[i], is_marked(valid, i), lowest, size, null_slot, trash)
+        turns[slot, i & 3] += np.int64(is_marked(seen, i))
+    unseen = len(values)
+    for slot in range(len(table)):
+        found = turns[slot].sum()
+        table[slot] += found
+        unseen -= found
+    table[trash] += unseen
+
+
+@inlined
+def _slot_of(value, is_valid, lowest, size, null_slot, trash):
+    """Return the slot of a key: ``value - lowest`` below ``size``, else the trash; that of null where it is null."""
+    offset = np.uint64(value) - lowest
+    slot = offset if offset < size else trash
+    return slot if is_valid else null_slot
 
 
 @kernel
@@ -95,19 +121,22 @@ def is_counting(codes):
 
 @kernel
 def mark_within(values, valid, least, most, marks):
-    """Take the mark (uint8) of rows whose value is null, NaN, or not from ``least`` to ``most``."""
+    """Take the mark (uint8) of rows whose value is null, NaN, or not from ``least`` to ``most``.
+
+    ``valid`` (uint8) is None where no row is null.
+    """
     for i in range(len(marks)):
         x = values[i]
-        marks[i] &= np.uint8((valid[i] != 0) & (x >= least) & (x <= most))
+        marks[i] &= np.uint8(is_marked(valid, i) & (x >= least) & (x <= most))
 
 
 @kernel
 def count_within(values, valid, least, most):
-    """Return how many values are neither null nor NaN, and from ``least`` to ``most``."""
+    """Return how many values `mark_within` would leave their mark."""
     found = np.int64(0)
     for i in range(len(values)):
         x = values[i]
-        found += np.int64((valid[i] != 0) & (x >= least) & (x <= most))
+        found += np.int64(is_marked(valid, i) & (x >= least) & (x <= most))
     return found
 
 
@@ -274,4 +303,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
