@@ -30,7 +30,7 @@ nitpicky = False
 suppress_warnings: list[str] = []
 today_fmt = "%Y-%m-%d"
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # What a docstring says of a parameter is more than its annotation, which is for programs.
@@ -62,5 +62,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "tutorial": [], "installation": []}
+# Pages without a neighbour in their section, and pages that need the whole width.
+html_sidebars = dict.fromkeys(["index", "tutorial", "installation", "coming-from/*"], [])
 copybutton_exclude = ".linenos, .gp, .go"

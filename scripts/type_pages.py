@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 BLOCK = re.compile(
     r"(?:^% needs (?P<needs>[\w. ]+)\n\n?)?"
     r"^```(?P<kind>python|sh)\n(?P<code>.*?)^```\n"
-    r"(?P<shown>\n?```text\n(?P<text>.*?)^```\n)?",
+    r"(?P<shown>\n?(?:\{\.wrap\}\n)?```text\n(?P<text>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
 #: Blocks that set up an environment are not typed.
