@@ -63,5 +63,5 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # Pages without a neighbour in their section, and pages that need the whole width.
-html_sidebars = dict.fromkeys(["index", "tutorial", "installation", "coming-from/*"], [])
+html_sidebars = {page: [] for page in ("index", "tutorial", "installation", "coming-from/*")}
 copybutton_exclude = ".linenos, .gp, .go"
