@@ -27,11 +27,12 @@ from dpfast.learning.regret import (
 )
 from dpfast.ledger import Charge
 from dpfast.randomness import Random
+from dpfast.showing import Facts, Shown
 
 __all__ = ["LinearLearner"]
 
 
-class LinearLearner:
+class LinearLearner(Shown):
     """Learn which convex combination of d features has a small mean, privately.
 
     From n examples x in [-1, 1]^d, drawn independently from one distribution, it returns theta in the simplex with
@@ -140,5 +141,6 @@ class LinearLearner:
         regret = regret_bound(self.features, self.examples, self.eta)
         return 2.0 * (regret + math.sqrt(2.0 * slack) + math.sqrt(slack / 2.0))
 
-    def __repr__(self) -> str:
-        return f"LinearLearner(features={self.features}, examples={self.examples}, epsilon={self._epsilon:.6g} a play)"
+    def _facts(self) -> Facts:
+        """Return the parameters; the epsilon is that of one play."""
+        return [("features", self.features), ("examples", self.examples), ("epsilon_of_play", self._epsilon)]
