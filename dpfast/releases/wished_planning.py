@@ -32,7 +32,7 @@ __all__ = ["Fulfilled", "fulfil"]
 
 #: Ways to plan that seem to cost so many times as much as the cheapest are not looked at: about, and once their shares
 #: are raised or lowered until they meet all wishes.
-_DEAR, _DEARER = 1.4, 1.05
+_DEAR, _DEARER, _NEARLY = 1.4, 1.05, 1 + 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,13 @@ def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None)
         if about is not None:
             possible.append((sum(about), problem))
     cheapest = min((cost for cost, _ in possible), default=0)
-    near = [(problem.cost_of_units(tests=tests), problem) for cost, problem in possible if cost <= _DEAR * cheapest]
+    near = [(problem.met_cost(tests=tests), problem) for cost, problem in possible if cost <= _DEAR * cheapest]
     cheapest_met = min((cost for cost, _ in near), default=0)
-    last = [_met(problem, selected, most, tests=tests) for cost, problem in near if cost <= _DEARER * cheapest_met]
-    found = [met for met in last if met is not None]
+    last = [(problem.rough_cost(tests=tests), problem) for cost, problem in near if cost <= _DEARER * cheapest_met]
+    cheapest_rough = min((cost for cost, _ in last), default=0)
+    few = [problem for cost, problem in last if cost <= _NEARLY * cheapest_rough]
+    met = [_met(problem, selected, most, tests=tests) for problem in few]
+    found = [one for one in met if one is not None]
     if not found:
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
         raise ParameterError("error", _written(wishes), allowed, "wish for less")
