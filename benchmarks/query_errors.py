@@ -4,7 +4,7 @@
 
 Every line is the root mean square error over 200 groups of 1,000 rows, of people with up to 5 rows each in one group;
 of the most common values, which part of the five is not among those that are named. The last of each epsilon is of
-100,000 values, and of 20 runs.
+100,000 values, and of 20 runs. Below them stand the promises of `benchmarks.promises`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
+from benchmarks.promises import population_table, wishes_table
 from dpfast.queries import Query, RankedQuery
 
 _GROUPS, _ROWS, _EACH = 200, 1000, 5
@@ -205,7 +206,7 @@ def main() -> None:
     for epsilon in (0.3, 1.0, 3.0):
         for name, told, mine, other in [*_lines(frame, epsilon), *_value_lines(frame, epsilon), _sketch_line(epsilon)]:
             written.append(f"| {name} | {epsilon:g} | {mine:.3g} | {told} | {other:.3g} |")
-    _TARGET.write_text("\n".join(written) + "\n")
+    _TARGET.write_text("\n".join([*written, "", *population_table(), "", *wishes_table()]) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,30 @@
 """How objects show themselves, at a prompt and in a notebook: a bounded number of words, and no array's values.
 
-What stands in HTML is escaped: names of columns and keys come from others.
+`Shown` is what every public class is: it says which facts are shown, once for both. What stands in HTML is escaped:
+names of columns and keys come from others.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from html import escape
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
-__all__ = ["brief", "html_bar", "html_lines", "html_table", "shown_fields"]
+from dpfast.errors import Words
+
+__all__ = ["Card", "Facts", "Shown", "brief"]
 
 _ITEMS, _CHARACTERS = 6, 100
+#: What a card has at most: rows of a table, and characters in a line.
+_ROWS, _LINE = 20, 1000
+
+#: Names, and what stands for each of them.
+Facts: TypeAlias = Sequence[tuple[str, object]]
 
 
 def brief(value: object, characters: int = _CHARACTERS) -> str:
-    """Return a value in a few words: the beginning of a list, the shape of an array.
+    """Return a value in a few words: the beginning of a list, the shape of an array, and our own words as they are.
 
     Examples
     --------
@@ -24,6 +32,8 @@ def brief(value: object, characters: int = _CHARACTERS) -> str:
     ("'k'", 'range(0, 1000)', '[0, 1, 2, 3, 4, 5, ... 994 more]')
 
     """
+    if type(value) is Words:
+        return value
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and hasattr(value, "dtype") and shape:
         return f"<{' x '.join(f'{length:,}' for length in shape)} {getattr(value, 'dtype')}>"  # noqa: B009  # untyped
@@ -35,27 +45,105 @@ def brief(value: object, characters: int = _CHARACTERS) -> str:
     return text if len(text) <= characters else f"{text[: characters - 3]}..."
 
 
-def shown_fields(record: Any) -> str:
-    """Return what a dataclass with long fields shows of itself: for ``__repr__``, as the names and values it is of."""
-    shown = [field.name for field in dataclasses.fields(record) if field.repr]
-    return f"{type(record).__qualname__}({', '.join(f'{name}={brief(getattr(record, name))}' for name in shown)})"
+@dataclass(frozen=True)
+class Card:
+    """What a notebook shows of an object.
+
+    Attributes
+    ----------
+    lines
+        Its title, and what else is said in sentences.
+    facts
+        Names and values; a text stands as it is.
+    bar
+        How much is used up, from 0 to 1, and words beside it.
+    headers, rows
+        A table, all of text; of many rows the first.
+    more
+        What is left out.
+
+    """
+
+    lines: Sequence[str]
+    facts: Facts = ()
+    bar: tuple[float, str] | None = None
+    headers: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    more: Sequence[str] = ()
+
+    def html(self) -> str:
+        """Return it as HTML.
+
+        Examples
+        --------
+        >>> Card(["<b>"], [("names", ["a"])]).html()
+        "<pre>&lt;b&gt;</pre><table><tbody><tr><td>names</td><td>[&#x27;a&#x27;]</td></tr></tbody></table>"
+
+        """
+        facts = [[name, value if isinstance(value, str) else brief(value)] for name, value in self.facts]
+        more = [*self.more, *([f"and {len(self.rows) - _ROWS:,} more rows"] if len(self.rows) > _ROWS else [])]
+        parts = (
+            _lines(self.lines),
+            _table([], facts) if facts else "",
+            "" if self.bar is None else _bar(*self.bar),
+            _table(self.headers, self.rows[:_ROWS]) if self.headers else "",
+            _lines(more) if more else "",
+        )
+        return "".join(parts)
 
 
-def html_lines(lines: Iterable[str]) -> str:
+class Shown:
+    """An object that says what it is: a dataclass by its fields, any other class by the facts that it names.
+
+    A class whose ``__repr__`` is another one names its facts too, or its card: else a field that is not for others
+    might stand in a notebook.
+    """
+
+    __slots__ = ()
+
+    def _facts(self) -> Facts:
+        """Return what is public and worth knowing, under the names that a user knows."""
+        if not dataclasses.is_dataclass(self):
+            return ()
+        return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self) if field.repr]
+
+    def _card(self) -> Card:
+        """Return what a notebook shows."""
+        facts = [(name, brief(value)) for name, value in self._facts()]
+        return Card([type(self).__qualname__ if facts else repr(self)], facts)
+
+    def __repr__(self) -> str:
+        """Show the facts, each in a few words."""
+        facts = ", ".join(f"{name}={brief(value)}" for name, value in self._facts())
+        return f"{type(self).__qualname__}({facts})"
+
+    def _repr_html_(self) -> str:
+        return self._card().html()
+
+
+def _escaped(text: str) -> str:
+    from html import escape  # not at the top: it takes longer to import than this module
+
+    return escape(text if len(text) <= _LINE else f"{text[: _LINE - 3]}...")
+
+
+def _lines(lines: Iterable[str]) -> str:
     """Return lines as they stand at a prompt."""
-    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+    shown = [_escaped(line) for text in lines for line in text.split("\n")]
+    return f"<pre>{chr(10).join(shown)}</pre>"
 
 
-def html_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; all its cells are text."""
-    head = "".join(f"<th>{escape(header)}</th>" for header in headers)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    head = "".join(f"<th>{_escaped(header)}</th>" for header in headers)
+    body = "".join(f"<tr>{''.join(f'<td>{_escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    titled = f"<thead><tr>{head}</tr></thead>" if headers else ""
+    return f"<table>{titled}<tbody>{body}</tbody></table>"
 
 
-def html_bar(share: float, label: str) -> str:
+def _bar(share: float, label: str) -> str:
     """Return a bar that is full to a share from 0 to 1, with words beside it."""
     width = round(100 * min(max(share, 0.0), 1.0), 1)
     full = f'<div style="background:#2b6cb0;height:0.7em;width:{width}%"></div>'
     frame = '<div style="background:#d9dee5;width:16em;display:inline-block;margin-right:0.6em">'
-    return f"<div>{frame}{full}</div>{escape(label)}</div>"
+    return f"<div>{frame}{full}</div>{_escaped(label)}</div>"

@@ -6,13 +6,14 @@ import hashlib
 from typing import Annotated
 
 from dpfast.arguments import Whole
+from dpfast.showing import Facts, Shown
 
 __all__ = ["SeededRandom"]
 
 _SEED = Whole(-(2**256), 2**256)
 
 
-class SeededRandom:
+class SeededRandom(Shown):
     """Keys derived from a seed: the same seed and the same calls give the same noise.
 
     Guarantee
@@ -42,5 +43,6 @@ class SeededRandom:
         self._calls += 1
         return hashlib.sha256(f"dpfast seeded test randomness {self._seed} {self._calls}".encode()).digest()
 
-    def __repr__(self) -> str:
-        return f"SeededRandom({self._seed})"
+    def _facts(self) -> Facts:
+        """Return the seed, which is no secret: it is for tests."""
+        return [("seed", self._seed)]

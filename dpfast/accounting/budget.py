@@ -13,6 +13,7 @@ import numpy as np
 from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
+from dpfast.showing import Shown
 
 __all__ = [
     "DELTA",
@@ -55,7 +56,7 @@ Rho: TypeAlias = Annotated[Real | None, Special(lambda: (*EPSILON.wrong(), LARGE
 Delta: TypeAlias = Annotated[Real | None, replace(DELTA, optional=True)]
 
 
-class ShownAmounts:
+class ShownAmounts(Shown):
     """Amounts as a ledger shows them: of epsilon, of rho, or of a divergence at an order, with a delta beside it.
 
     Which of them there is depends on what the ledger adds up; asking for another one is an `AttributeError`.
@@ -111,7 +112,7 @@ class RenyiAmounts(ShownAmounts):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Shown):
     """A budget in units of 1e-18, rounded down: of epsilon or of rho, and of delta beside it.
 
     Attributes

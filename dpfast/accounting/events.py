@@ -16,6 +16,7 @@ from operator import index
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 from dpfast.errors import ParameterError
+from dpfast.showing import Shown
 
 __all__ = [
     "Approximate",
@@ -66,7 +67,7 @@ def _fields(kind: type) -> tuple[tuple[str, _Field], ...]:
     return tuple((name, part) for name, part in beside if isinstance(part, _Field))
 
 
-class _Fact:
+class _Fact(Shown):
     """What every event can do."""
 
     __slots__ = ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from dpfast.arguments import Choice, Whole
+from dpfast.showing import Shown
 
 __all__ = [
     "ALL_ROWS",
@@ -58,7 +59,7 @@ AskedBound: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class PrivacyUnit:
+class PrivacyUnit(Shown):
     """Whose presence is hidden, and how much of the data it may fill.
 
     Parameters

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dpfast.showing import Shown
+
 __all__ = ["Sensitivity"]
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Shown):
     """How far a vector of whole numbers can move between neighbouring data, in steps, exactly or from above.
 
     Attributes

@@ -7,7 +7,7 @@ before the charge; what is read of them after the charge is private, and so is t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard
 
 import polars as pl
@@ -91,7 +91,7 @@ class GroupQuery:
     max_groups: int = 1
     max_rows_per_group: int = 1
     public: pl.DataFrame | None = None
-    salt: bytes = b""
+    salt: bytes = field(default=b"", repr=False)
     where: Filter | None = None
 
 

@@ -30,7 +30,7 @@ _READERS: Mapping[str, Callable[..., pl.LazyFrame]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Source(Private):
     """Data as a Polars frame, with what is needed to notice that its files changed.
 

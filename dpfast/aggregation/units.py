@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -55,8 +55,8 @@ class BoundedRows:
 
     """
 
-    units: np.ndarray
-    rows: np.ndarray
+    units: np.ndarray = field(repr=False)
+    rows: np.ndarray = field(repr=False)
     holdings: Holdings | None = None
     losses: Losses | None = None
     order: UnitOrder | None = None

@@ -12,6 +12,7 @@ from dpfast.arguments import Number, Real, Special
 from dpfast.attacks.mechanisms import Mechanism, ask
 from dpfast.attacks.records import Table, read_table
 from dpfast.errors import ParameterError, Words
+from dpfast.showing import Facts, Shown
 from dpfast.workloads.histograms import array_of, no_arrays
 
 __all__ = ["Membership", "membership", "membership_scores"]
@@ -22,7 +23,7 @@ _POPULATION = Special(lambda: (*no_arrays(), [], [0.5], [0.5, 1.5], [-0.5, 0.5],
 
 
 @dataclass(frozen=True)
-class Membership:
+class Membership(Shown):
     """How well members are told from others.
 
     Attributes
@@ -62,6 +63,11 @@ class Membership:
         """
         found = f"{self.true_positives:.1%} of {self.members.size:,} members found"
         return f"{found}, and {self.false_positives:.1%} of {self.outsiders.size:,} others taken for members"
+
+    def _facts(self) -> Facts:
+        """Return how many were told apart, and nobody's score."""
+        names = ("true_positives", "false_positives", "threshold")
+        return [(name, getattr(self, name)) for name in names]
 
     def __repr__(self) -> str:
         return f"Membership({self.explain()})"

@@ -22,6 +22,7 @@ from dpfast.attacks.linear_queries import (
 from dpfast.attacks.mechanisms import Mechanism, ask
 from dpfast.attacks.records import Records, read_records
 from dpfast.errors import ParameterError
+from dpfast.showing import Facts, Shown
 
 __all__ = ["Reconstruction", "differencing", "reconstruction"]
 
@@ -31,7 +32,7 @@ _REPEATS = Whole(1, 2**20)
 
 
 @dataclass(frozen=True)
-class Reconstruction:
+class Reconstruction(Shown):
     """What an attack found of private records.
 
     Attributes
@@ -79,6 +80,11 @@ class Reconstruction:
             f"{found:,} of {size:,} records recovered ({self.recovered:.1%}) from {self.queries:,} answers with errors"
             f" of {self.noise:.3g}; guessing is right for {self.guessing:.1%}"
         )
+
+    def _facts(self) -> Facts:
+        """Return how much was found, and none of the records."""
+        names = ("recovered", "guessing", "queries", "noise")
+        return [(name, getattr(self, name)) for name in names]
 
     def __repr__(self) -> str:
         return f"Reconstruction({self.explain()})"

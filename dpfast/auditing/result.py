@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpfast.showing import Card, Shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,7 +15,7 @@ __all__ = ["Audit", "Finding", "LawAudit", "OneRunAudit"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding(ABC):
+class Finding(Shown, ABC):
     """What every audit has.
 
     Attributes
@@ -45,8 +47,8 @@ class Finding(ABC):
 
         return pl.DataFrame({field.name: [getattr(self, field.name)] for field in fields(self)})
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{_escaped(self.explain())}</pre>"
+    def _card(self) -> Card:
+        return Card(self.explain().splitlines())
 
     @property
     def _claim(self) -> str:
@@ -185,9 +187,3 @@ def _short(figure: float) -> str:
 
 def _between(low: float, high: float) -> str:
     return _short(low) if _short(low) == _short(high) else f"from {_short(low)} to {_short(high)}"
-
-
-def _escaped(text: Any) -> str:
-    from html import escape
-
-    return escape(str(text))

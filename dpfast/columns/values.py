@@ -25,6 +25,7 @@ from dpfast.columns.bounds import ReadBounds
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.grid import PublicGrid
 from dpfast.errors import ColumnError, ParameterError
+from dpfast.showing import Shown
 
 __all__ = [
     "LARGEST_TICK",
@@ -39,7 +40,7 @@ __all__ = [
     "within",
 ]
 
-Shown: TypeAlias = "pl.Series | NDArray[Any]"
+ShownFigures: TypeAlias = "pl.Series | NDArray[Any]"
 
 #: No value is as large in magnitude.
 LARGEST_TICK = 2**127 - 1
@@ -52,7 +53,7 @@ _A_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True)
-class ValueKind:
+class ValueKind(Shown):
     """Plain numbers, and what other kinds say of theirs.
 
     Attributes
@@ -109,23 +110,23 @@ class ValueKind:
     def refuse_grid(self, grid: object, column: str) -> None:
         """Refuse a distance between points, where there is another one already."""
 
-    def sums(self, steps: NDArray[np.int64], exponent: int) -> Shown:
+    def sums(self, steps: NDArray[np.int64], exponent: int) -> ShownFigures:
         """Return so many steps of ``2**exponent`` ticks: whole ones as they are."""
-        shown: Shown = steps if self.whole and exponent == 0 else steps * 2.0**exponent
+        shown: ShownFigures = steps if self.whole and exponent == 0 else steps * 2.0**exponent
         return shown
 
-    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> Shown:
+    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> ShownFigures:
         """Return the points of a grid of ticks."""
         if self.whole and grid.exponent >= 0:
             return numbers * int(grid.step)
         return grid.values(numbers)
 
-    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> Shown:
+    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> ShownFigures:
         """Return what lies so many ticks beyond the middle, cut off at the bounds; all in ticks."""
-        shown: Shown = np.clip(float(middle) + beyond, float(low), float(high))
+        shown: ShownFigures = np.clip(float(middle) + beyond, float(low), float(high))
         return shown
 
-    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> Shown:
+    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> ShownFigures:
         """Return distances between values, as scales of noise are: told in the column's unit or in seconds.
 
         ``toward`` is how what has whole units is rounded.
@@ -173,21 +174,21 @@ class Decimals(ValueKind):
             allowed = f"left out for the column {column!r} of decimals, whose points are multiples of its last place"
             raise ParameterError("grid", grid, allowed)
 
-    def sums(self, steps: NDArray[np.int64], exponent: int) -> Shown:
+    def sums(self, steps: NDArray[np.int64], exponent: int) -> ShownFigures:
         """Return decimals of 38 digits, the largest ones in place of larger ones."""
         most = _MOST_DECIMAL >> exponent
         wide = pl.col("x").cast(pl.Int128).clip(pl.lit(-most, pl.Int128), pl.lit(most, pl.Int128))
         places = pl.DataFrame({"x": steps}).select(wide * pl.lit(1 << exponent, pl.Int128)).to_series()
         return self.of_places(places)
 
-    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> Shown:
+    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> ShownFigures:
         """Return decimals of 38 digits."""
         return self.sums(numbers, grid.exponent)
 
-    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> Shown:
+    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> ShownFigures:
         """Return floats: a quotient has no last place."""
         tick = float(self.tick)
-        shown: Shown = np.clip(
+        shown: ShownFigures = np.clip(
             float(middle * self.tick) + beyond * tick, float(low * self.tick), float(high * self.tick)
         )
         return shown
@@ -289,16 +290,16 @@ class Moments(ValueKind):
             dtype = dtype_name(self.dtype)
             raise ParameterError("grid", grid, f"left out for the column {column!r} of dtype {dtype}")
 
-    def sums(self, steps: NDArray[np.int64], exponent: int) -> Shown:
+    def sums(self, steps: NDArray[np.int64], exponent: int) -> ShownFigures:
         """Return durations, the largest ones in place of larger ones."""
         most = _MOST >> exponent
         return self._cast(np.clip(steps, -most, most) << exponent, self.dtype)
 
-    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> Shown:
+    def points(self, numbers: NDArray[np.int64], grid: PublicGrid) -> ShownFigures:
         """Return values of the column's dtype."""
         return self._cast(numbers << grid.exponent, self.dtype)
 
-    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> Shown:
+    def near(self, middle: Fraction, beyond: NDArray[np.float64], low: Fraction, high: Fraction) -> ShownFigures:
         """Return moments, the nearest ones: whole numbers from the middle on, so that no digit is lost."""
         parts = self._parts
         origin = round(middle * parts)
@@ -307,7 +308,7 @@ class Moments(ValueKind):
         numbers = origin + np.rint(within * parts + rest).astype(np.int64)
         return self._cast(np.clip(numbers, round(low * parts), round(high * parts)), self._fine)
 
-    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> Shown:
+    def distances(self, told: NDArray[np.float64], toward: np.ufunc = np.ceil) -> ShownFigures:
         """Return durations."""
         # The largest float below 2**63.
         with np.errstate(over="ignore"):

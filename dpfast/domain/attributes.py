@@ -17,6 +17,7 @@ from dpfast.columns.edges import are_times
 from dpfast.domain.shapes import CELLS, check_size
 from dpfast.errors import ParameterError
 from dpfast.queries import Bins
+from dpfast.showing import brief
 
 __all__ = ["Attribute", "Values", "read_attribute"]
 
@@ -64,6 +65,13 @@ class Attribute:
         else:
             labels = pl.Series(self.name, range(self.declared)) if self.values is None else self.values
         return labels.extend_constant(None, self.size - self.declared)
+
+    @property
+    def in_words(self) -> str:
+        """What is declared, in a few words."""
+        if self.bins is not None:
+            return f"bins of {brief(list(self.bins.edges))}"
+        return f"codes 0 to {self.declared - 1:,}" if self.values is None else brief(self.values.to_list())
 
 
 def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:

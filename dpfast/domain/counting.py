@@ -23,11 +23,12 @@ from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
 from dpfast.kernels.grouping.marginal_counting import mark_known
+from dpfast.showing import Facts, Shown
 
 __all__ = ["OpenRecords", "open_records"]
 
 
-class OpenRecords:
+class OpenRecords(Shown):
     """Records whose columns are known to fit a domain, and of which no row has been read.
 
     Attributes
@@ -134,8 +135,9 @@ class OpenRecords:
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
 
-    def __repr__(self) -> str:
-        return f"OpenRecords({' x '.join(f'{length:,}' for length in self._shape)} cells)"
+    def _facts(self) -> Facts:
+        """Return the shape of the domain; how many records there are is private."""
+        return [("shape", self._shape)]
 
 
 def _to_read(reader: Reader, block: Block, place: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Card, Shown
 
 __all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "DrawsCodes", "Outside", "Records", "histogram"]
 
@@ -99,7 +100,7 @@ Places: TypeAlias = Annotated[
 ]
 
 
-class Domain:
+class Domain(Shown):
     """The public values that records can have: what the cells of a histogram stand for.
 
     Guarantee
@@ -181,6 +182,11 @@ class Domain:
     def __repr__(self) -> str:
         """Show the names and how many cells each has."""
         return f"Domain({', '.join(f'{name}: {size}' for name, size in zip(self.names, self.shape, strict=True))})"
+
+    def _card(self) -> Card:
+        facts = [("cells", f"{self.cells:,}"), ("records with other values", self.outside)]
+        rows = [[one.name, f"{one.size:,}", one.in_words] for one in self._attributes]
+        return Card(["Domain"], facts, headers=["attribute", "cells", "values"], rows=rows)
 
     def open(self, data: Data, *, schema: Schema = None) -> OpenRecords:
         """Check that data fit this domain by their schema, without reading a row.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Choice, Number, Real, Special, Whole
 from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
+from dpfast.showing import Shown
 
 __all__ = ["Punishment", "Reactions", "best_reactions", "commitment_gap", "punishing_parameters", "read_reactions"]
 
@@ -37,7 +38,7 @@ Reactions: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_reacti
 
 
 @dataclass(frozen=True)
-class Punishment:
+class Punishment(Shown):
     """How often people must be held to their reports, and what that costs.
 
     Attributes

@@ -22,7 +22,7 @@ from dpfast.games.punishing import parameters_for, punish_or_select
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
 from dpfast.randomness import Random
-from dpfast.showing import shown_fields
+from dpfast.showing import Shown
 
 __all__ = ["Facilities", "place_facilities"]
 
@@ -31,8 +31,8 @@ STEPS = Whole(1, 10**4, mend="write for example {name}=10")
 _MOST_PLANS = 2**22
 
 
-@dataclass(frozen=True)
-class Facilities:
+@dataclass(frozen=True, repr=False)
+class Facilities(Shown):
     """Where the facilities are, and who uses which.
 
     Attributes
@@ -52,8 +52,6 @@ class Facilities:
     committed: bool
     reactions: NDArray[np.float64]
     parameters: Punishment
-
-    __repr__ = shown_fields
 
 
 def place_facilities(

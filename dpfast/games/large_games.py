@@ -22,7 +22,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, laplace_of_epsilon
 from dpfast.randomness import Random, random_source
-from dpfast.showing import shown_fields
+from dpfast.showing import Shown
 
 __all__ = ["Equilibrium", "select_equilibrium"]
 
@@ -40,8 +40,8 @@ def _no_payoffs() -> Iterator[object]:
 Payoffs: TypeAlias = Annotated[TypedColumn | Sequence[Any], Special(_no_payoffs)]
 
 
-@dataclass(frozen=True)
-class Equilibrium:
+@dataclass(frozen=True, repr=False)
+class Equilibrium(Shown):
     """What each type is to do, and how good a suggestion that is.
 
     Attributes
@@ -60,8 +60,6 @@ class Equilibrium:
     _people: float = field(repr=False)
     _epsilon: float = field(repr=False)
     _noise: IntegerNoise = field(repr=False)
-
-    __repr__ = shown_fields
 
     def largest_regret(self, miss: Annotated[Real, MISS] = 0.05) -> float:
         """Return what nobody gains more than by another action: with probability at least 1 - ``miss``."""

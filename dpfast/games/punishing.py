@@ -30,7 +30,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.argmax import select
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
-from dpfast.showing import shown_fields
+from dpfast.showing import Shown
 from dpfast.synthesis.shares import selection_for
 
 __all__ = ["Commitment", "count_numbers", "parameters_for", "punish_or_select", "punishing_mechanism"]
@@ -39,8 +39,8 @@ __all__ = ["Commitment", "count_numbers", "parameters_for", "punish_or_select", 
 _COIN_BITS = 64
 
 
-@dataclass(frozen=True)
-class Commitment:
+@dataclass(frozen=True, repr=False)
+class Commitment(Shown):
     """An outcome, and whether everybody is held to her report.
 
     Attributes
@@ -62,8 +62,6 @@ class Commitment:
     committed: bool
     reactions: NDArray[np.int64]
     parameters: Punishment
-
-    __repr__ = shown_fields
 
 
 def punishing_mechanism(

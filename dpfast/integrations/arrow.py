@@ -34,6 +34,7 @@ from dpfast.local.responses import weights_of
 from dpfast.mechanisms.noise.lattice import lattice_for
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Shown
 
 __all__ = ["ColumnNoise", "gaussian", "laplace", "noisy_stream", "randomized_response"]
 
@@ -90,7 +91,7 @@ StreamScale: TypeAlias = Annotated[Real | str, _SCALE]
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnNoise:
+class ColumnNoise(Shown):
     """The noise that every value of a column gets; made by `laplace`, `gaussian` and `randomized_response`.
 
     Attributes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from textwrap import shorten
 from typing import Annotated, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
@@ -14,6 +13,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.integrations.plugin.functions import EXPRESSION, ScaleExpression, gaussian, laplace, randomized_response
 from dpfast.local.categories import Categories
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.showing import Facts, Shown
 
 __all__ = ["Expressions"]
 
@@ -35,7 +35,7 @@ def _of_column(
 
 
 @pl.api.register_expr_namespace("dpf")
-class Expressions:
+class Expressions(Shown):
     """What ``pl.col("x").dpf`` offers: specifications of what to ask of a column; and noise, row by row.
 
     Guarantee
@@ -137,5 +137,6 @@ class Expressions:
             given = "an expression" + "".join(f" of {name[:60]!r}" for name in expr.meta.root_names()[:1])
         raise ParameterError("column", Words(given), 'a bare column such as pl.col("x")', mend)
 
-    def __repr__(self) -> str:
-        return f"Expressions({shorten(str(self._expr), 100)})"
+    def _facts(self) -> Facts:
+        """Return the columns that it reads; its text may hold values, and is not shown."""
+        return [("columns", self._expr.meta.root_names())]

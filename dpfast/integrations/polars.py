@@ -64,7 +64,7 @@ from dpfast.releases.request import (
 from dpfast.releases.splitting import Splitting
 from dpfast.releases.wishes import Limit, Wishes
 from dpfast.rows.filters import OwnFilter
-from dpfast.showing import brief
+from dpfast.showing import Card, Shown, brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked
 from dpfast.synthesis.synthesizing import DOMAIN, Synthesis, synthesize
@@ -80,7 +80,7 @@ def _no_frames() -> Iterator[object]:
     yield from (5, True, "frame.parquet", [1], {"a": [1]}, object(), pl.Series([1]), pl.col("x"), pl.DataFrame)
 
 
-class Frames(Generic[_Frame]):
+class Frames(Shown, Generic[_Frame]):
     """What ``df.dpf`` and ``lf.dpf`` offer: dpfast's functions, with the frame as their first argument.
 
     Guarantee
@@ -271,6 +271,9 @@ class Frames(Generic[_Frame]):
         """Name the frame's columns, if they are known: how many rows there are is private."""
         columns = f" of {brief(self._own.columns)}" if isinstance(self._own, pl.DataFrame) else ""
         return f"Frames({type(self._own).__name__}{columns})"
+
+    def _card(self) -> Card:
+        return Card([repr(self)])
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dpfast.learning.regret import private_eta
 from dpfast.ledger import Charge
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.randomness import Random, RandomSource
+from dpfast.showing import Facts, Shown
 from dpfast.turns import Turns
 
 __all__ = ["LOSS_UNITS", "Losses", "RandomizedWeightedMajority", "checked_losses", "play_rounds"]
@@ -70,7 +71,7 @@ def play_rounds(
     return plays
 
 
-class RandomizedWeightedMajority:
+class RandomizedWeightedMajority(Shown):
     """Play one of k experts in every round, those with small losses so far most often, and privately.
 
     Guarantee
@@ -260,6 +261,6 @@ class RandomizedWeightedMajority:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("experts cannot be pickled or copied: each copy would play again for the same charge")
 
-    def __repr__(self) -> str:
-        """Show the parameters, never the losses."""
-        return f"RandomizedWeightedMajority(experts={self.experts}, rounds={self.rounds}, eta={self.eta!r})"
+    def _facts(self) -> Facts:
+        """Return the parameters, never the losses."""
+        return [("experts", self.experts), ("rounds", self.rounds), ("eta", self.eta)]

@@ -30,13 +30,14 @@ from dpfast.ledger import Charge
 from dpfast.ledger.account import Identity, OwnName
 from dpfast.ledger.payment import LEDGER, Payer, Payment, refuse_repeatable
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.threads import thread_count
 from dpfast.turns import Turns
 
 __all__ = ["LinearLearner"]
 
 
-class LinearLearner:
+class LinearLearner(Shown):
     """Learn which convex combination of d features has a small mean, privately.
 
     From n examples x in [-1, 1]^d, drawn independently from one distribution, it returns theta in the simplex with
@@ -184,5 +185,6 @@ class LinearLearner:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a learner cannot be pickled or copied: each copy would learn again for the same charge")
 
-    def __repr__(self) -> str:
-        return f"LinearLearner(features={self.features}, examples={self.examples}, epsilon={self._epsilon:.6g} a play)"
+    def _facts(self) -> Facts:
+        """Return the parameters; the epsilon is that of one play."""
+        return [("features", self.features), ("examples", self.examples), ("epsilon_of_play", self._epsilon)]

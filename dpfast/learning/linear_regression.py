@@ -29,6 +29,7 @@ from dpfast.learning.normal_equations import Fit, Products, Scaling, solve
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, Payment, read_payment
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.strategies.matrix_mechanism import charge_of
 
 __all__ = ["LinearRegression", "NotFittedError"]
@@ -56,7 +57,7 @@ class _Settings:
     width: int | None
 
 
-class LinearRegression:
+class LinearRegression(Shown):
     """Fit a linear function to private examples by least squares.
 
     Guarantee
@@ -358,10 +359,7 @@ class LinearRegression:
             non_deterministic=True,
         )
 
-    def __repr__(self) -> str:
-        """Show the parameters that are not as by default, and no coefficient."""
+    def _facts(self) -> Facts:
+        """Return the parameters that are not as by default, and no coefficient."""
         defaults = {name: one.default for name, one in signature(type(self)).parameters.items()}
-        shown = ", ".join(
-            f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]
-        )
-        return f"LinearRegression({shown})"
+        return [(name, value) for name, value in self.get_params().items() if value is not defaults[name]]

@@ -20,6 +20,7 @@ from dpfast.exact.amounts import share_units
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.synthesis.shares import noise_for, positive_share
 from dpfast.turns import Turns
 
@@ -51,7 +52,7 @@ Labels: TypeAlias = Annotated[TypedColumn | Sequence[Any] | None, Special(_no_la
 Query: TypeAlias = Annotated[Callable[..., Any], Special(_no_queries)]
 
 
-class StatisticalQueryOracle:
+class StatisticalQueryOracle(Shown):
     """Answer a number of queries for the mean of a function of one example, privately.
 
     Guarantee
@@ -234,9 +235,9 @@ class StatisticalQueryOracle:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("an oracle cannot be pickled or copied: each copy would answer again for the same charge")
 
-    def __repr__(self) -> str:
-        """Show how many queries are left, never the examples."""
-        return f"StatisticalQueryOracle(queries={self.queries}, remaining={self.remaining})"
+    def _facts(self) -> Facts:
+        """Return how many queries are left, never the examples."""
+        return [("queries", self.queries), ("remaining", self.remaining)]
 
 
 ORACLE = Instance(StatisticalQueryOracle, "a dpfast.StatisticalQueryOracle with labels")

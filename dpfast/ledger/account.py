@@ -13,6 +13,7 @@ from dpfast.errors import LedgerError
 from dpfast.ledger.charges import Charge, ChargeColumns, Item, check_text
 from dpfast.ledger.filters import Filter
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
+from dpfast.showing import Shown
 
 __all__ = [
     "MAIN",
@@ -40,7 +41,7 @@ _MOST_CHARGES = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Shown):
     """What a ledger's guarantee is about; None is what the first charge will settle.
 
     Parameters

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dpfast.accounting.events import Approximate, Pure, Single
 from dpfast.accounting.facts import FACTS
 from dpfast.errors import ParameterError, Words
-from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, charge_units
+from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, charge_units, to_float
 from dpfast.exact.balls import as_written
 from dpfast.ledger.agreement import check_columns, check_event
+from dpfast.showing import Facts, Shown
 
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text", "recorded"]
 
@@ -40,8 +41,8 @@ def _check_units(units: object, argument: str, largest: int) -> None:
         raise ParameterError(argument, units, f"a whole number of units of 1e-18, from 0 to {largest}")
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+@dataclass(frozen=True, slots=True, repr=False)
+class Charge(Shown):
     """What one query costs, in exact units of 1e-18, or ``count`` equal ones.
 
     Parameters
@@ -79,6 +80,11 @@ class Charge:
 
     def __post_init__(self) -> None:
         self.check()
+
+    def _facts(self) -> Facts:
+        """Return what is charged as the numbers that a person writes."""
+        amounts = [("epsilon", to_float(self.epsilon_units)), ("delta", to_float(self.delta_units))]
+        return [*amounts, ("description", self.description), ("event", self.event), ("count", self.count)]
 
     def check(self) -> None:
         """Refuse amounts out of range (again, since unpickling goes around ``__init__``), or below the event's cost."""
@@ -128,8 +134,8 @@ _WITHOUT_EPSILON = frozenset(kind for kind, facts in FACTS.items() if facts.conc
 _SINGLES = frozenset(get_args(Single))
 
 
-@dataclass(frozen=True, eq=False)
-class ChargeColumns:
+@dataclass(frozen=True, eq=False, repr=False)
+class ChargeColumns(Shown):
     """Many charges for one kind of mechanism, as columns of one length.
 
     Parameters

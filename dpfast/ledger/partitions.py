@@ -20,6 +20,7 @@ from dpfast.ledger.charges import check_text
 from dpfast.ledger.history import history
 from dpfast.ledger.partitioned import PartitionCharges, PartitionFilter, PartitionKeys, PartitionState
 from dpfast.ledger.reading import Store
+from dpfast.showing import Card, Shown, brief
 
 __all__ = ["Keys", "Partitions", "keys_of"]
 
@@ -42,8 +43,11 @@ Keys: TypeAlias = Annotated[pl.Series | pl.DataFrame, Special(_no_lists)]
 #: One amount, or one a row.
 Amounts: TypeAlias = Real | pl.Series | NDArray[Any]
 
+#: How many partitions a notebook shows.
+_SHOWN = 10
 
-class Partitions:
+
+class Partitions(Shown):
     """Budgets of the partitions of a ledger's data; `Ledger.partition` makes them.
 
     Guarantee
@@ -157,7 +161,18 @@ class Partitions:
         return history([entry for entry in self._store.entries() if entry.account == self._name])
 
     def __repr__(self) -> str:
-        return f"<Partitions {self._name!r}: {self._keys.height} of {', '.join(self._keys.columns)}>"
+        return f"<Partitions {brief(self._name)}: {self._keys.height} of {brief(self._keys.columns)}>"
+
+    def _card(self) -> Card:
+        """Return what the first partitions have spent, and what is left of them."""
+        try:
+            told = {"spent": self.spent.head(_SHOWN), "left": self.remaining.head(_SHOWN)}
+        except LedgerError as error:
+            return Card([f"{self!r}: {error}"])
+        amounts = {f"{name} {word}": frame[name] for word, frame in told.items() for name in ("epsilon", "delta")}
+        rows = [[*map(str, row)] for row in zip(*self._keys.head(_SHOWN), *amounts.values(), strict=True)]
+        more = [f"and {self._keys.height - len(rows):,} more"] * (self._keys.height > len(rows))
+        return Card([repr(self)], headers=[*self._keys.columns, *amounts], rows=rows, more=more)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("partitions cannot be copied or pickled; find them again with ledger.partitioning(name)")

@@ -13,7 +13,7 @@ from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
 from dpfast.ledger.memory import MemoryStore
-from dpfast.showing import brief, html_bar, html_lines, html_table
+from dpfast.showing import Card, Shown, brief
 
 __all__ = ["Reading", "Store"]
 
@@ -23,7 +23,7 @@ _BAR = 20
 Store: TypeAlias = MemoryStore | DurableStore
 
 
-class Reading:
+class Reading(Shown):
     """One account of a store, to be read."""
 
     _store: Store
@@ -173,17 +173,17 @@ class Reading:
             f"{_about(account)}>"
         )
 
-    def _repr_html_(self) -> str:
-        """Return how much is spent of how much, as a bar; names come from others, and are escaped."""
+    def _card(self) -> Card:
+        """Return how much is spent of how much, also as a bar."""
         try:
             account = self._state()
         except LedgerError as error:
-            return html_lines([f"Ledger {self._called()}: {error}"])
+            return Card([f"Ledger {self._called()}: {error}"])
         rule, spent = account.filter, _spent_share(account)
-        bar = html_bar(spent, f"{spent:.0%} spent") if math.isfinite(spent) else ""
-        named = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
-        named += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
-        return html_lines([f"Ledger {self._called()}: {_about(account)}"]) + bar + html_table(["", "amounts"], named)
+        bar = (spent, f"{spent:.0%} spent") if math.isfinite(spent) else None
+        facts = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
+        facts += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
+        return Card([f"Ledger {self._called()}: {_about(account)}"], facts, bar)
 
     def _called(self) -> str:
         place = self._store.place if isinstance(self._store, DurableStore) else "in memory"

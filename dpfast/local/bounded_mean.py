@@ -28,6 +28,7 @@ from dpfast.local.reports import give_reports, read_bools
 from dpfast.mechanisms.noise.exact import decided, unique_floor
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.showing import Shown
 from dpfast.threads import share, thread_count
 
 __all__ = ["BooleanReports", "BoundedMean", "NumberRows"]
@@ -44,7 +45,7 @@ _CERTAIN = 45
 
 
 @dataclass(frozen=True)
-class BoundedMean:
+class BoundedMean(Shown):
     """Report one bit of a number between two bounds, and estimate the mean of all.
 
     Guarantee

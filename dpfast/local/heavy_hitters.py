@@ -26,6 +26,7 @@ from dpfast.local.oracle import CONFIDENCE, Confidence, Reports
 from dpfast.local.reports import codes_of, give_reports, read_numbers
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.showing import Shown
 from dpfast.threads import share, thread_count
 
 __all__ = ["HeavyHitters"]
@@ -41,7 +42,7 @@ _LEVEL_SHIFT = 58
 
 
 @dataclass(frozen=True)
-class HeavyHitters:
+class HeavyHitters(Shown):
     """Find the values that many people have, among up to 2**62, and how many have them.
 
     Guarantee

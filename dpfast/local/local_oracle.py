@@ -18,6 +18,7 @@ from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.oracle import FrequencyOracle
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random
+from dpfast.showing import Facts, Shown
 from dpfast.turns import Turns
 
 __all__ = ["LocalOracle", "LocalRandomizer", "Values", "length_of", "take_rows"]
@@ -38,7 +39,7 @@ _RANDOMIZER: Instance[Any] = Instance(LocalRandomizer, "a frequency oracle or a 
 _Rows: TypeAlias = Annotated[Sequence[int] | TypedColumn | None, Special(_wrong_rows, optional=True)]
 
 
-class LocalOracle:
+class LocalOracle(Shown):
     """Hold people's values, and give out nothing but reports, until a person's budget is spent.
 
     Guarantee
@@ -161,9 +162,9 @@ class LocalOracle:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a LocalOracle cannot be pickled or copied: each copy would spend the same budget again")
 
-    def __repr__(self) -> str:
-        """Show the budget, never the values."""
-        return f"LocalOracle({len(self._state)} rows, epsilon={to_decimal(self._units)})"
+    def _facts(self) -> Facts:
+        """Return the budget, never the values."""
+        return [("rows", len(self._state)), ("epsilon", float(to_decimal(self._units)))]
 
 
 def length_of(values: Any) -> int:

@@ -28,6 +28,7 @@ from dpfast.local.reports import codes_of, give_reports
 from dpfast.mechanisms.noise.exact import decided, unique_floor
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Random, RandomSource, random_source
+from dpfast.showing import Shown
 
 __all__ = [
     "CONFIDENCE",
@@ -83,7 +84,7 @@ def truth_threshold(epsilon: Fraction, size: int, total: int) -> int:
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(ABC):
+class FrequencyOracle(Shown, ABC):
     """How rows become reports, each private by itself, and how reports become frequencies.
 
     Attributes

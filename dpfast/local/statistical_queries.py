@@ -18,6 +18,7 @@ from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.local_oracle import Values, length_of, take_rows
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.turns import Turns
 
 __all__ = ["LocalStatisticalQueries", "statistical_query_rows", "statistical_query_tolerance"]
@@ -131,7 +132,7 @@ def statistical_query_rows(
     return queries * math.ceil(each * (1 + 1e-12))
 
 
-class LocalStatisticalQueries:
+class LocalStatisticalQueries(Shown):
     """Answer statistical queries, chosen one after the other, from local reports.
 
     Guarantee
@@ -264,9 +265,9 @@ class LocalStatisticalQueries:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("statistical queries cannot be pickled or copied: each copy would ask the same rows again")
 
-    def __repr__(self) -> str:
-        """Show the parameters, never the values."""
-        return f"LocalStatisticalQueries({len(self._order)} rows, queries={self.queries})"
+    def _facts(self) -> Facts:
+        """Return the parameters, never the values."""
+        return [("rows", len(self._order)), ("queries", self.queries)]
 
 
 def _asked(query: Callable[[Any], Any], rows: Any, count: int) -> NDArray[np.float64] | None:

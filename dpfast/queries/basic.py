@@ -28,7 +28,7 @@ from dpfast.columns.ranks import PARTS, Quantiles, read_quantiles
 from dpfast.columns.values import NUMBERS, ValueKind
 from dpfast.errors import ParameterError
 from dpfast.rows.values import NAME
-from dpfast.showing import shown_fields
+from dpfast.showing import Facts, Shown
 
 __all__ = [
     "Bins",
@@ -76,8 +76,8 @@ Name: TypeAlias = Annotated[str, NAME]
 OwnName: TypeAlias = Annotated[str | None, replace(NAME, optional=True)]
 
 
-@dataclass(frozen=True)
-class Bins:
+@dataclass(frozen=True, repr=False)
+class Bins(Shown):
     """A key made of a column and public edges: x lies in the bin ``edges[i] <= x < edges[i + 1]``.
 
     A bin is called by its left edge, in a key column of the column's name: Int64 if all edges are integers,
@@ -107,8 +107,6 @@ class Bins:
     column: str
     edges: tuple[Edge, ...]
 
-    __repr__ = shown_fields
-
     def __post_init__(self) -> None:
         NAME.read("column", self.column)
         object.__setattr__(self, "edges", read_edges(self.edges))
@@ -119,8 +117,8 @@ class Bins:
         return self.edges[:-1]
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, repr=False)
+class Query(Shown):
     """A statistic for every group: what `count`, `units`, `sum`, `mean`, `variance` and `std` return.
 
     It is a specification and no expression: it cannot be evaluated, and so cannot be evaluated twice.
@@ -142,6 +140,10 @@ class Query:
     computed: bool = field(default=False, repr=False, compare=False)
     values: ValueKind = field(default=NUMBERS, repr=False, compare=False)
 
+    def _facts(self) -> Facts:
+        """Return what is said."""
+        return [(name, value) for name, value in super()._facts() if value is not None]
+
     def limits(self) -> tuple[Fraction, Fraction]:
         """Return the bounds as numbers of ticks; see `dpfast.columns.values`."""
         assert self.bounds is not None
@@ -161,11 +163,9 @@ class Query:
         return ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnitQuery(Query):
     """A sum or a mean to which each privacy unit adds one number: what `sum` and `mean` return of units."""
-
-    __repr__ = shown_fields
 
     @property
     def in_words(self) -> str:
@@ -176,7 +176,7 @@ class UnitQuery(Query):
         return f"mean over units of the mean of {self.column}, values clipped to {show_bounds(self.bounds)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantileQuery(Query):
     """Quantiles for every group: what `quantile` returns.
 
@@ -198,7 +198,10 @@ class QuantileQuery(Query):
     single: bool = False
     grid: float | None = None
 
-    __repr__ = shown_fields
+    def _facts(self) -> Facts:
+        """Return the quantiles as they were given, in place of what they are kept as."""
+        kept = [(name, value) for name, value in super()._facts() if name not in ("parts", "order", "single")]
+        return [*kept, ("quantiles", [self.parts[place] / PARTS for place in self.order])]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -217,13 +220,11 @@ class QuantileQuery(Query):
         return f"{self.kind}, as the {part}-quantile, of {self.column}, values clipped to {show_bounds(self.bounds)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModeQuery(Query):
     """The most common value in every group, of public candidates: what `mode` returns."""
 
     candidates: tuple[Any, ...] = ()
-
-    __repr__ = shown_fields
 
 
 def sum(column: Name, *, bounds: OwnAddedBounds = None, unit_bounds: OwnUnitBounds = None) -> Query:

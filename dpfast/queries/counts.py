@@ -11,7 +11,7 @@ from dpfast.rows.values import NAME
 __all__ = ["FilteredCountQuery", "count", "units"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FilteredCountQuery(Query):
     """The number of rows that pass a filter, in every group: what `count` with ``where`` returns."""
 
@@ -38,9 +38,9 @@ def count(column: OwnName = None, *, where: OwnFilter = None) -> Query:
     Examples
     --------
     >>> count()
-    Query(kind='count', column=None, bounds=None)
+    Query(kind='count')
     >>> count("dep_delay")
-    Query(kind='count', column='dep_delay', bounds=None)
+    Query(kind='count', column='dep_delay')
     >>> from dpfast import column
     >>> count(where=column("dep_delay") > 15).in_words
     'count where dep_delay > 15'
@@ -63,7 +63,7 @@ def units() -> Query:
     Examples
     --------
     >>> units()
-    Query(kind='units', column=None, bounds=None)
+    Query(kind='units')
 
     """
     return Query("units")

@@ -18,7 +18,7 @@ __all__ = ["DistributionQuery", "cdf", "histogram"]
 MOST_BINS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DistributionQuery(Query):
     """Figures for public edges, in every group: what `histogram` and `cdf` return."""
 

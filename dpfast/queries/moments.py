@@ -18,7 +18,7 @@ __all__ = ["CovarianceQuery", "covariance", "half_widths", "std", "variance"]
 _LARGEST_BOUND, _LEAST_WIDTH = 1e150, 1e-130
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CovarianceQuery(Query):
     """The covariance of two columns in every group: what `covariance` returns."""
 

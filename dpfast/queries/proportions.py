@@ -23,7 +23,7 @@ def _no_conditions() -> Iterable[object]:
 Condition: TypeAlias = Annotated[Filter | Column | str, Special(_no_conditions)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ProportionQuery(Query):
     """The part of the rows in which a condition holds, in every group: what `proportion` returns."""
 

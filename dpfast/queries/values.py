@@ -10,7 +10,6 @@ from dpfast.columns.candidates import LARGEST_NUMBER, OwnCandidates, read_candid
 from dpfast.errors import ParameterError
 from dpfast.queries.basic import Name, Query
 from dpfast.rows.values import NAME
-from dpfast.showing import shown_fields
 
 __all__ = ["DistinctQuery", "RankedQuery", "Winners", "count_distinct", "top_k"]
 
@@ -19,7 +18,7 @@ WINNERS = Whole(1, LARGEST_NUMBER)
 Winners: TypeAlias = Annotated[int, WINNERS]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankedQuery(Query):
     """The most common values in every group: what `top_k` returns.
 
@@ -37,8 +36,6 @@ class RankedQuery(Query):
     winners: int = 1
     candidates: tuple[Any, ...] = ()
     dtype: Any = field(default=None, repr=False, compare=False)
-
-    __repr__ = shown_fields
 
     @property
     def in_words(self) -> str:
@@ -76,7 +73,7 @@ def count_distinct(column: Name) -> Query:
     return DistinctQuery("count_distinct", NAME.read("column", column))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DistinctQuery(Query):
     """How many values there are: what `count_distinct` returns."""
 

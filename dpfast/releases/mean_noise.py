@@ -55,7 +55,7 @@ class MeanNoise:
 
     @cached_property
     def _all(self) -> tuple[Noise, ...]:
-        weighted = (noise._replace(worth=noise.worth * self.beyond) for noise in self.counted)
+        weighted = [Noise(kind, scale, worth * self.beyond, moved) for kind, scale, worth, moved in self.counted]
         return (*self.summed, *weighted)
 
     @property

@@ -26,14 +26,15 @@ from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
-from dpfast.releases.showing import html_plan, shown_plan
+from dpfast.releases.showing import card_of_plan, shown_plan
+from dpfast.showing import Card, Shown
 
 __all__ = ["Plan", "bounding_words"]
 
 MEASURES = Flag()
 
 
-class Plan:
+class Plan(Shown):
     """A release that can be run, once: made by `plan`, without looking at the data."""
 
     def __init__(self, blueprint: Blueprint, request: Request | None = None) -> None:
@@ -263,8 +264,8 @@ class Plan:
         """Show whose data a unit is, what is asked, what it costs, and how far off answers are."""
         return "\n".join(shown_plan(self._blueprint, self._state))
 
-    def _repr_html_(self) -> str:
-        return html_plan(self._blueprint, self._state)
+    def _card(self) -> Card:
+        return card_of_plan(self._blueprint, self._state)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")

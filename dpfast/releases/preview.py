@@ -13,8 +13,8 @@ from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import OWN_TOP
 from dpfast.charts.previews import draw_preview
 from dpfast.errors import ParameterError
-from dpfast.releases.showing import shown_table
-from dpfast.showing import html_lines
+from dpfast.releases.showing import card_of_table, shown_table
+from dpfast.showing import Card, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ _Query: TypeAlias = Annotated[str | None, Special(lambda: (5, True, 0.5, b"n", "
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Preview:
+class Preview(Shown):
     """What noise, clipping and the selection of keys do to rows that are public or made up: what `dpf.preview` returns.
 
     Guarantee
@@ -77,7 +77,7 @@ class Preview:
 
     def explain(self) -> str:
         """Return what was drawn, and how far off it is, as text."""
-        return "\n".join(self._lines())
+        return "\n".join([*self._about(), *shown_table(self._summary, "figures")])
 
     def plot(
         self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None
@@ -114,18 +114,17 @@ class Preview:
         frame = self._frame.filter(query=name)
         return draw_preview(frame, self._by, name, shown, f"{MARK}.\n{self.repeats} draws of {self.rows_of}.", path)
 
-    def _lines(self) -> Iterator[str]:
+    def _about(self) -> Iterator[str]:
         yield MARK
         yield f"made of {self.rows_of}; drawn {self.repeats} times, each as a release would be"
         yield f"groups that are not shown: {self.keys_lost:.1%}"
         yield "rows that bounds leave out: " + (
             "none, all rows count" if self.rows_cut is None else f"{self.rows_cut:.1%}"
         )
-        yield from shown_table(self._summary, "figures")
 
     def __repr__(self) -> str:
         """Say that it is a preview, and how far off figures are."""
         return self.explain()
 
-    def _repr_html_(self) -> str:
-        return html_lines(self._lines())
+    def _card(self) -> Card:
+        return card_of_table([*self._about()], self._summary, "figures")

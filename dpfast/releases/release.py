@@ -18,7 +18,8 @@ from dpfast.charts.groups import OWN_TOP
 from dpfast.errors import DpfastError
 from dpfast.releases.cut_report import Cut
 from dpfast.releases.lazy import Figures, scan_figures
-from dpfast.releases.showing import html_release, shown_release
+from dpfast.releases.showing import card_of_release, shown_release
+from dpfast.showing import Card, Shown
 from dpfast.synthesis.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class _NoSuchFiguresError(DpfastError, AttributeError):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Shown):
     """Released figures: computed once, the same however often they are read.
 
     Guarantee
@@ -220,8 +221,8 @@ class Release:
         """Show the first rows, each value with its interval, and what they cost."""
         return "\n".join(shown_release(self._heading, self._frame))
 
-    def _repr_html_(self) -> str:
-        return html_release(self._heading, self._frame)
+    def _card(self) -> Card:
+        return card_of_release(self._heading, self._frame)
 
     @property
     def _heading(self) -> str:

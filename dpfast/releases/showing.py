@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpfast.showing import html_lines, html_table
+from dpfast.showing import Card
 
 if TYPE_CHECKING:
     from dpfast.releases.blueprint import Blueprint
 
-__all__ = ["html_plan", "html_release", "shown_plan", "shown_release", "shown_table"]
+__all__ = ["card_of_plan", "card_of_release", "card_of_table", "shown_plan", "shown_release", "shown_table"]
 
 _ROWS, _COLUMNS, _WIDTH = 10, 8, 32
 #: The columns of a plan's frame that are shown, where it has them: by group, and of a workload.
@@ -26,10 +26,10 @@ def shown_plan(blueprint: Blueprint, state: str) -> list[str]:
     return [*_about(blueprint, state), *_columns(headers, rows), *more]
 
 
-def html_plan(blueprint: Blueprint, state: str) -> str:
+def card_of_plan(blueprint: Blueprint, state: str) -> Card:
     """Return the same for a notebook."""
     headers, rows, more = _planned(blueprint)
-    return html_lines(_about(blueprint, state)) + html_table(headers, rows) + html_lines(more) * bool(more)
+    return Card(_about(blueprint, state), headers=headers, rows=rows, more=more)
 
 
 def shown_release(heading: str, frame: pl.DataFrame) -> list[str]:
@@ -38,10 +38,10 @@ def shown_release(heading: str, frame: pl.DataFrame) -> list[str]:
     return [heading, *_columns(headers, rows), *more]
 
 
-def html_release(heading: str, frame: pl.DataFrame) -> str:
+def card_of_release(heading: str, frame: pl.DataFrame) -> Card:
     """Return the same for a notebook."""
     headers, rows, more = _released(frame)
-    return html_lines([heading]) + html_table(headers, rows) + html_lines(more) * bool(more)
+    return Card([heading], headers=headers, rows=rows, more=more)
 
 
 def _about(blueprint: Blueprint, state: str) -> list[str]:
@@ -87,6 +87,12 @@ def shown_table(frame: pl.DataFrame, what: str) -> list[str]:
     """Return the lines of a frame's first rows and columns, and of what is left out."""
     headers, rows, more = _table(frame, what)
     return [*_columns(headers, rows), *more]
+
+
+def card_of_table(lines: Sequence[str], frame: pl.DataFrame, what: str) -> Card:
+    """Return the same for a notebook, below other lines."""
+    headers, rows, more = _table(frame, what)
+    return Card(lines, headers=headers, rows=rows, more=more)
 
 
 def _with_interval(value: Any, lower: Any, upper: Any) -> str:

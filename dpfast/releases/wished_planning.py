@@ -32,7 +32,9 @@ __all__ = ["Fulfilled", "fulfil"]
 
 #: Ways to plan that seem to cost so many times as much as the cheapest are not looked at: about, and once their shares
 #: are raised or lowered until they meet all wishes.
-_DEAR, _DEARER = 1.4, 1.05
+_DEAR, _DEARER, _NEARLY = 1.4, 1.05, 1 + 2.0**-10
+#: What a plan costs is written in so many digits.
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,13 @@ def fulfil(ways: Sequence[Asked], wishes: Mapping[str, Wish], limit: int | None)
         if about is not None:
             possible.append((sum(about), problem))
     cheapest = min((cost for cost, _ in possible), default=0)
-    near = [(problem.cost_of_units(tests=tests), problem) for cost, problem in possible if cost <= _DEAR * cheapest]
+    near = [(problem.met_cost(tests=tests), problem) for cost, problem in possible if cost <= _DEAR * cheapest]
     cheapest_met = min((cost for cost, _ in near), default=0)
-    last = [_met(problem, selected, most, tests=tests) for cost, problem in near if cost <= _DEARER * cheapest_met]
-    found = [met for met in last if met is not None]
+    last = [(problem.rough_cost(tests=tests), problem) for cost, problem in near if cost <= _DEARER * cheapest_met]
+    cheapest_rough = min((cost for cost, _ in last), default=0)
+    few = [problem for cost, problem in last if cost <= _NEARLY * cheapest_rough]
+    met = [_met(problem, selected, most, limit, tests=tests) for problem in few]
+    found = [one for one in met if one is not None]
     if not found:
         allowed = f"larger: these wishes need {kind} above {to_float(most):g}"
         raise ParameterError("error", _written(wishes), allowed, "wish for less")
@@ -127,7 +132,15 @@ def _selected_units(asked: Asked, wish: Wish, most: int) -> int:
     return high
 
 
-def _met(problem: SharesProblem, selected: Sequence[int], most: int, *, tests: bool) -> tuple[int, Draft, Asked] | None:
+def _written_above(units: int, most: int) -> int:
+    """Return an amount rounded up to 12 digits, within ``most``: a float says it exactly, such as a ledger's budget."""
+    digit = 10 ** max(len(str(units)) - _DIGITS, 0)
+    return min(-(-units // digit) * digit, max(most, units))
+
+
+def _met(
+    problem: SharesProblem, selected: Sequence[int], most: int, limit: int | None, *, tests: bool
+) -> tuple[int, Draft, Asked] | None:
     """Return what a way to plan costs, and that plan; None if it is more than any plan may."""
     asked, shares = problem.asked, problem.least_shares()
     raised = 2.0**-50
@@ -137,12 +150,17 @@ def _met(problem: SharesProblem, selected: Sequence[int], most: int, *, tests: b
             return None
         # The selection of keys apart gets what a query gets on average.
         keys = max(sum([*figures, *selected]) // len(asked.queries), 1) if asked.selects and not tests else 0
-        total = sum([*figures, *selected, keys])
-        if total > most:
+        needed = sum([*figures, *selected, keys])
+        total = _written_above(needed, most if limit is None or needed > limit else limit)
+        if needed > most:
             return None
+        # What a few digits more cost is the first one's.
+        paid, *others = [*figures, *selected]
+        given = [paid + total - needed, *others]
         planned = replace(asked, budget=replace(asked.budget, units=total))
         test = problem.mechanism if tests else None
-        draft = draft_with(planned, problem.layout, problem.mechanism, test, Given(figures, selected, keys))
+        shares_given = Given(given[: len(figures)], given[len(figures) :], keys)
+        draft = draft_with(planned, problem.layout, problem.mechanism, test, shares_given)
         if all(wish.reached(draft.parts[name]) <= wish.error for name, wish in problem.wishes.items()):
             return total, draft, planned
         # Scales are rounded up.

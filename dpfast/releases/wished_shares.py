@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from statistics import NormalDist
 
 from dpfast.accounting.accountants import zcdp
@@ -33,7 +32,7 @@ __all__ = ["DRAWN", "SharesProblem"]
 #: What is drawn by the exponential mechanism.
 DRAWN = ("quantile", "minimum", "maximum", "mode")
 _ROUNDS, _SETTLED = 400, 1e-7
-_EXCHANGES, _FACTORS = 4, (1.3, 1.1, 1.03, 1.01)
+_EXCHANGES, _STEPS = 4, (0.2, 0.03)
 #: To which part of themselves shares are lowered: while they are exchanged, and in the end.
 _ROUGHLY, _EXACTLY = 2.0**-14, 2.0**-53
 
@@ -150,13 +149,22 @@ class SharesProblem:
         times = _least(lambda times: self.meets([share * times for share in shares]), 1.0, _ROUGHLY)
         return [share * times for share in shares]
 
-    def cost_of_units(self, *, tests: bool) -> float:
-        """Return about what the wishes cost, in units of the budget: infinity where it is beyond any."""
-        units = self.units(self._met_shares, tests=tests) if all(map(math.isfinite, self._met_shares)) else None
+    def met_cost(self, *, tests: bool) -> float:
+        """Return what the wishes cost at shares that were not moved yet, in units of the budget."""
+        return self._cost_of_units(self._met_shares, tests=tests)
+
+    def rough_cost(self, *, tests: bool) -> float:
+        """Return about what the wishes cost at least, in units of the budget."""
+        return self._cost_of_units(self.rough_shares, tests=tests)
+
+    def _cost_of_units(self, shares: Sequence[float], *, tests: bool) -> float:
+        """Return what shares cost in units of the budget: infinity where it is beyond any."""
+        units = self.units(shares, tests=tests) if all(map(math.isfinite, shares)) else None
         return math.inf if units is None else sum(units)
 
-    def least_shares(self) -> list[float]:
-        """Return the shares of least cost that meet all wishes."""
+    @cached_property
+    def rough_shares(self) -> list[float]:
+        """The shares of least cost that meet all wishes, but for a part of about 2**-14."""
         if not self.measures:
             return []
         shares, places = self._met_shares, list(range(len(self.measures)))
@@ -164,8 +172,11 @@ class SharesProblem:
         hubs = [place for place in hubs if self.measures[place].kind not in ("sum", "matches")]
         others = [place for place in places if place not in hubs]
         ways = [self._lowered(shares, order, _ROUGHLY) for order in ([*hubs, *others], [*others, *hubs])]
-        best = self._exchanged(min(ways, key=self.cost), hubs)
-        return self._lowered(best, places, _EXACTLY)
+        return self._exchanged(min(ways, key=self.cost), hubs)
+
+    def least_shares(self) -> list[float]:
+        """Return the shares of least cost that meet all wishes."""
+        return self._lowered(self.rough_shares, range(len(self.rough_shares)), _EXACTLY)
 
     def _lowered(self, shares: Sequence[float], order: Sequence[int], part: float) -> list[float]:
         """Return shares that are set one after the other to the least that the wishes allow."""
@@ -188,23 +199,39 @@ class SharesProblem:
         best = shares
         for _ in range(_EXCHANGES):
             before = self.cost(best)
-            for hub, factor in product(hubs, _FACTORS):
-                names = self._needing[hub]
-                beside = [
-                    place
-                    for place, some in enumerate(self._needing)
-                    if place != hub and not set(some).isdisjoint(names)
-                ]
-                for times in (factor, 1 / factor):
-                    while True:
-                        moved = [share * times if place == hub else share for place, share in enumerate(best)]
-                        moved = self._lowered(moved, beside, _ROUGHLY)
-                        if not self.cost(moved) < self.cost(best) * (1 - _ROUGHLY) or not self.meets(moved):
-                            break
-                        best = moved
+            for hub in hubs:
+                best = self._moved(best, hub)
             if self.cost(best) > before * (1 - 2.0**-12):
                 break
         return best
+
+    def _moved(self, shares: list[float], hub: int) -> list[float]:
+        """Return shares of least cost along one of them, as those beside it follow: in steps, then by a parabola.
+
+        The cost has one least value along it, next to which it is nearly a parabola in the share's logarithm.
+        """
+        names = self._needing[hub]
+        beside = [place for place, some in enumerate(self._needing) if place != hub and not set(some).isdisjoint(names)]
+        tried: dict[float, tuple[float, list[float]]] = {0.0: (self.cost(shares), shares)}
+
+        def cost_at(far: float) -> float:
+            if far not in tried:
+                moved = [share * math.exp(far) if place == hub else share for place, share in enumerate(shares)]
+                moved = self._lowered(moved, beside, _ROUGHLY)
+                cost = self.cost(moved)
+                tried[far] = cost if math.isfinite(cost) and self.meets(moved, names) else math.inf, moved
+            return tried[far][0]
+
+        at = 0.0
+        for step in _STEPS:
+            while cost_at(at - step) < cost_at(at) or cost_at(at + step) < cost_at(at):
+                at += step if cost_at(at + step) < cost_at(at - step) else -step
+            left, middle, right = (cost_at(at + one) for one in (-step, 0.0, step))
+            bend = left - 2 * middle + right
+            if math.isfinite(bend) and bend > 0:
+                vertex = at + step * (left - right) / (2 * bend)
+                at = vertex if cost_at(vertex) < middle else at
+        return min(tried.values(), key=lambda one: one[0])[1]
 
     def _least_scales(self) -> list[float]:
         """Return the scales of least cost, about: as if noise were not rounded, and Gaussian where it adds up."""
@@ -286,13 +313,14 @@ def _ceiling(share: float) -> int:
 
 def _least(suffices: Callable[[float], bool], near: float, part: float) -> float:
     """Return the least float that suffices, to a part of itself; infinity if none does near 2**200 times this one."""
-    step, high = 1.0 + 64 * part, near
+    first = 1.0 + max(64 * part, _ROUGHLY)
+    step, high = first, near
     while not suffices(high):
         high *= step
         step = min(step**2, 2.0**16)
         if high > near * 2.0**200:
             return math.inf
-    step = 1.0 + 64 * part
+    step = first
     low = high / step
     while suffices(low) and low > 0:
         step = min(step**2, 2.0**16)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from dpfast.arguments import Choice
 from dpfast.rows.values import NAME
+from dpfast.showing import Shown
 
 __all__ = ["PARTS", "AskedPart", "Calendar", "calendar"]
 
@@ -27,7 +28,7 @@ AskedPart: TypeAlias = Annotated[Literal["year", "quarter", "month", "week", "we
 
 
 @dataclass(frozen=True)
-class Calendar:
+class Calendar(Shown):
     """A key made of a column of dates or datetimes: what `dpfast.calendar` returns.
 
     Attributes

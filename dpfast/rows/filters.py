@@ -25,6 +25,7 @@ import numpy as np
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.rows.values import NAME, Compared, Value, read_value, shown_name, shown_value
+from dpfast.showing import Card, Facts, Shown
 
 __all__ = ["Column", "Comparison", "Every", "Filter", "Missing", "Not", "OneOf", "OwnFilter", "Some", "Test"]
 __all__ += ["OptionalValues", "column", "in_short", "read_filter"]
@@ -37,7 +38,7 @@ _JOIN = 'write (dpf.column("a") > 1) & (dpf.column("b") < 2), with |, & and ~ fo
 
 
 @dataclass(frozen=True)
-class Filter(ABC):
+class Filter(Shown, ABC):
     """Which rows count: made by `dpfast.column`, joined by ``&``, ``|`` and ``~``."""
 
     @property
@@ -48,6 +49,9 @@ class Filter(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """Return the filter as it is written on the command line."""
+
+    def _card(self) -> Card:
+        return Card([f"rows with {self}"])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -202,7 +206,7 @@ Values: TypeAlias = Annotated[Iterable[Value], Special(lambda: (None, *_no_lists
 OptionalValues: TypeAlias = Annotated[Iterable[Value] | None, Special(_no_lists, optional=True)]
 
 
-class Column:
+class Column(Shown):
     """A column by its name, to be compared with public values: what `dpfast.column` returns.
 
     Each comparison is a `Filter`. A column of Booleans is a filter by itself, which is true where the column is.
@@ -303,6 +307,9 @@ class Column:
 
     def __bool__(self) -> bool:
         raise ParameterError("a column", Words("asked whether it is true"), "compared with a value", _JOIN)
+
+    def _facts(self) -> Facts:
+        return [("name", self._name)]
 
     def __repr__(self) -> str:
         return f"column({self._name!r})"

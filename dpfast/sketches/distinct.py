@@ -51,6 +51,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
 from dpfast.queries import NAME, Name
 from dpfast.randomness import SystemRandom
+from dpfast.showing import Facts, Shown
 from dpfast.sketches.bitmap import LEVELS, answer_at_random, estimate_values, false_answers, places_of
 from dpfast.sketches.hashing import KINDS, hash_values, kind_of_values, readable
 from dpfast.threads import share, thread_count
@@ -82,7 +83,7 @@ FRAME = Instance(pl.DataFrame, "a Polars DataFrame of sketches", mend="write pl.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistinctSketch:
+class DistinctSketch(Shown):
     """How many different values there are, as bits that were answered at random: what `distinct_sketch` releases.
 
     Guarantee
@@ -181,6 +182,13 @@ class DistinctSketch:
         packed = np.packbits(self.bits).tobytes()
         row = (self.kind, self.buckets, self.key, self.contrast, list(self.sources), packed)
         return pl.DataFrame([row], schema=_SCHEMA, orient="row")
+
+    def _facts(self) -> Facts:
+        """Return the estimate and its interval, and what the bits are of; not the bits."""
+        low, high = self.interval()
+        shown = Words(f"about {self.estimate():,.0f}"), Words(f"{low:,.0f} to {high:,.0f}")
+        about = [("different values", shown[0]), ("95% interval", shown[1]), ("releases", len(self.sources))]
+        return [*about, ("kind", self.kind), ("buckets", self.buckets)]
 
     def __repr__(self) -> str:
         """Show the estimate and its interval."""

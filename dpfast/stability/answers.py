@@ -11,7 +11,7 @@ from dpfast.accounting.events import Event
 from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal
 from dpfast.ledger.charges import Charge
 from dpfast.ledger.payment import Payment
-from dpfast.showing import shown_fields
+from dpfast.showing import Shown
 from dpfast.turns import Turns
 
 __all__ = ["Cost", "Paid", "StableAnswer"]
@@ -43,8 +43,8 @@ class Cost:
         return Charge(self.epsilon, self.delta, self.what, self.event)
 
 
-@dataclass(frozen=True)
-class StableAnswer:
+@dataclass(frozen=True, repr=False)
+class StableAnswer(Shown):
     """A private value, or none.
 
     Guarantee
@@ -77,8 +77,6 @@ class StableAnswer:
     events: tuple[Event, ...]
     entry: int | None = None
     _told: tuple[str, ...] = field(default=(), repr=False)
-
-    __repr__ = shown_fields
 
     def explain(self) -> str:
         """Return in words what was done, what it cost and what came out.

@@ -21,6 +21,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
 from dpfast.progress import TellRounds
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
+from dpfast.showing import Shown
 from dpfast.stability.aggregators import UnlistedMode
 from dpfast.stability.answers import Paid, StableAnswer
 from dpfast.stability.blocks import assign_blocks
@@ -41,7 +42,7 @@ _Rows: TypeAlias = Annotated[int, _ROWS]
 
 
 @dataclass(frozen=True)
-class SubsamplingConstants:
+class SubsamplingConstants(Shown):
     """The reference's constants of algorithm 14.
 
     Attributes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Annotated, Any, TypeAlias
 
@@ -40,9 +40,9 @@ _Take: TypeAlias = Callable[[NDArray[np.int64]], Any]
 class Loaded:
     """Rows in memory: how many there are, some of them as the kind that was given, and who each is of, if asked."""
 
-    count: int
-    take: _Take
-    units: NDArray[np.int64] | None = None
+    count: int = field(repr=False)
+    take: _Take = field(repr=False)
+    units: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def whole(self) -> Any:
         """Return all rows."""
@@ -53,7 +53,7 @@ class Loaded:
 class Rows:
     """Data whose kind is known, and whose rows are not yet looked at."""
 
-    data: Any
+    data: Any = field(repr=False)
     unit: str | None
     load_kind: Callable[[Any, str | None], Loaded]
 

@@ -12,6 +12,7 @@ from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, PrivacyUnit,
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideError
+from dpfast.showing import Card, Shown
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
@@ -20,8 +21,8 @@ from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
 
-@dataclass(frozen=True)
-class Considered:
+@dataclass(frozen=True, repr=False)
+class Considered(Shown):
     """A strategy that was considered for a workload.
 
     Attributes
@@ -41,8 +42,8 @@ class Considered:
         return f"{self.strategy.name}: root mean squared error {self.rmse:.5g} ({self.noise.mechanism} noise)"
 
 
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, repr=False)
+class Choice(Shown):
     """The best of the strategies considered, and all of them, the best first."""
 
     considered: tuple[Considered, ...]
@@ -59,6 +60,11 @@ class Choice:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.considered))
+
+    def _card(self) -> Card:
+        rows = [[one.strategy.name, one.noise.mechanism, f"{one.rmse:.5g}"] for one in self.considered]
+        headers = "strategy", "noise", "root mean squared error"
+        return Card([f"Choice among {len(rows)} strategies, the best first"], headers=headers, rows=rows)
 
 
 def read_unit(neighbors: object, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:

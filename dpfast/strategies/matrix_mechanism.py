@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
+from dpfast.showing import Card, Shown
 from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
 from dpfast.threads import thread_count
@@ -35,7 +36,7 @@ STRATEGY = Special(lambda: (5, True, "identity", "", b"auto", ["auto"], object()
 
 
 @dataclass(frozen=True)
-class MatrixRelease:
+class MatrixRelease(Shown):
     """What the matrix mechanism released, and all that follows from it without further cost.
 
     Attributes
@@ -102,6 +103,11 @@ class MatrixRelease:
     def __repr__(self) -> str:
         """Show the strategy, the noise and the predicted error, but not the answers."""
         return f"MatrixRelease({self.choice.best})"
+
+    def _card(self) -> Card:
+        facts = [("workload", self.workload), ("event", self.event), ("entry", self.entry)]
+        more = ["answers with their intervals: frame()"]
+        return replace(self.choice._card(), lines=[repr(self)], facts=facts, more=more)
 
 
 def matrix_mechanism(

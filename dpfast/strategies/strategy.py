@@ -18,6 +18,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ParameterError, Words
 from dpfast.exact.balls import round_up
 from dpfast.mechanisms.noise.calibration import round_up_root
+from dpfast.showing import Facts, Shown
 from dpfast.workloads.histograms import Counts, checked_histogram
 from dpfast.workloads.workload import Union, Workload
 
@@ -53,7 +54,7 @@ ORDER = Whole(1, 2, mend="write 1 for Laplace noise or 2 for Gaussian noise")
 Order: TypeAlias = Annotated[Literal[1, 2], ORDER]
 
 
-class Strategy(ABC):
+class Strategy(Shown, ABC):
     """Whole-number queries A that are measured of a histogram h, with noise, and least squares back to its cells.
 
     What is measured is A h, exactly, in int64 columns; noise goes onto every number of them, of one scale for all.
@@ -213,6 +214,9 @@ class Strategy(ABC):
         shared = sum(weight for size, weight in levels or () if size >= self.cells)
         pair = max(2 * self.l2_squared - 2 * self.inner, self.l2_squared)
         return max(2 * (l1 - shared), l1), groups**2 * pair
+
+    def _facts(self) -> Facts:
+        return [("strategy", self.name), ("shape", self.shape), ("measurements", len(self))]
 
     def __repr__(self) -> str:
         """Show the name and the shape."""

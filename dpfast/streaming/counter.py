@@ -17,6 +17,7 @@ from dpfast.columns.declarations import WholeColumn
 from dpfast.columns.private import borrow_integers
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError, Words
 from dpfast.randomness import RandomSource
+from dpfast.showing import Facts, Shown
 from dpfast.streaming.keeping import PATH, StateFile, read_path
 from dpfast.streaming.method import Method, State
 from dpfast.streaming.planning import Asked
@@ -38,7 +39,7 @@ _FORKED = (
 )
 
 
-class ContinualCounter:
+class ContinualCounter(Shown):
     """Counters side by side, made by `dpfast.continual_count` or `dpfast.continual_sum`.
 
     Guarantee
@@ -302,7 +303,7 @@ class ContinualCounter:
             # A pan-private counter keeps nothing that would tell of noise to come.
             self._secret = b"" if self.mechanism == "pan_private" else self._source.key()
             try:
-                file.create(self._facts(), self._arrays())
+                file.create(self._kept_facts(), self._arrays())
             except BaseException:
                 self._secret = b""
                 if os.path.lexists(file.path):
@@ -327,7 +328,7 @@ class ContinualCounter:
     def _pay(self, charge: Callable[[], int | None], path: Path | None) -> None:
         """Charge for it, and keep it in a new file, for which there is room: found before the charge."""
         if path is not None:
-            StateFile(path).try_room(self._facts(), self._arrays())
+            StateFile(path).try_room(self._kept_facts(), self._arrays())
         self.entry = charge()
         if path is not None:
             self.save(path)
@@ -353,7 +354,7 @@ class ContinualCounter:
             raise
         return counter
 
-    def _facts(self) -> dict[str, Any]:
+    def _kept_facts(self) -> dict[str, Any]:
         secrets = {"secret": self._secret.hex(), "history": self._history.hex(), "before": self._before.hex()}
         known = {"has_released": self._figures is not None}
         return {"asked": self._asked.to_json(self._method), "step": self.steps, "entry": self.entry, **secrets, **known}
@@ -412,7 +413,7 @@ class ContinualCounter:
             before = self._figures
             self._figures = (figures[-1:] if self.counters == 1 else figures).copy()
             try:
-                self._file.write(self._facts(), self._arrays())
+                self._file.write(self._kept_facts(), self._arrays())
             except BaseException:
                 self._figures = before  # nobody is shown what may not be on the disk
                 raise
@@ -431,9 +432,7 @@ class ContinualCounter:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a counter cannot be pickled or copied: each copy would go on for the same charge; save it")
 
-    def __repr__(self) -> str:
-        """Show what is public."""
-        return (
-            f"ContinualCounter(mechanism={self.mechanism!r}, counters={self.counters}, horizon={self.horizon}, "
-            f"steps={self.steps})"
-        )
+    def _facts(self) -> Facts:
+        """Return what is public."""
+        names = ("mechanism", "counters", "horizon", "steps")
+        return [(name, getattr(self, name)) for name in names]

@@ -24,6 +24,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.streaming.rows import known_numbers
 from dpfast.turns import Turns
 
@@ -41,7 +42,7 @@ def _scale_of_bits(units: int) -> float:
         return float_above(1 / (2 * (ball(units) / UNITS_PER_ONE).expm1()).log1p())
 
 
-class PanPrivateDensity:
+class PanPrivateDensity(Shown):
     """Estimate which part of a population occurs in a stream, with a state that is private too.
 
     Guarantee
@@ -192,6 +193,6 @@ class PanPrivateDensity:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a density estimator cannot be pickled or copied: each copy would release for one charge")
 
-    def __repr__(self) -> str:
-        """Show what is public."""
-        return f"PanPrivateDensity(population={self.population}, {self.event!r})"
+    def _facts(self) -> Facts:
+        """Return what is public."""
+        return [("population", self.population), ("event", self.event)]

@@ -16,6 +16,7 @@ from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError
 from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import no_arrays
 
@@ -51,7 +52,7 @@ Labels: TypeAlias = Annotated[
 ]
 
 
-class Estimate:
+class Estimate(Shown):
     """An estimate of a histogram, made of private measurements alone.
 
     Guarantee
@@ -272,6 +273,11 @@ class Estimate:
             return draw_answers(self.answers, path=path, title=title)
         truth = np.asarray(self.workload.answer(histogram), dtype=np.float64)
         return draw_errors(truth, self.answers, path, title=title or "Error of every query")
+
+    def _facts(self) -> Facts:
+        """Return the queries, what was measured for them, and what that cost."""
+        measured = ("measurements", self.rounds.height)
+        return [("workload", self.workload), measured, ("spent", self.spent), ("complete", self.complete)]
 
     def __repr__(self) -> str:
         """Show the queries and what they cost."""

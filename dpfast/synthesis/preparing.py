@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -167,7 +167,7 @@ class Prepared:
 
     """
 
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] = field(repr=False)
     records: float | None
     source: RandomSource
     entry: int | None

@@ -20,7 +20,7 @@ from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.progress import TellStages, read_progress
-from dpfast.showing import html_lines, html_table
+from dpfast.showing import Card, Shown
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import mwem
@@ -38,7 +38,7 @@ DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f
 
 
 @dataclass(eq=False, repr=False)
-class Synthesis:
+class Synthesis(Shown):
     """Synthetic records, and the estimate that they are drawn from.
 
     Guarantee
@@ -99,11 +99,11 @@ class Synthesis:
         """Show the records and what they cost."""
         return f"Synthesis over {self.domain}; spent {self.spent}\n{self.frame}"
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> Card:
         frame = self.frame.head(10)
         rows = [[str(value) for value in row] for row in frame.iter_rows()]
         about = f"Synthesis over {self.domain}; spent {self.spent}; {self.frame.height:,} records, the first of them:"
-        return html_lines([about]) + html_table(frame.columns, rows)
+        return Card([about], headers=frame.columns, rows=rows)
 
 
 def synthesize(

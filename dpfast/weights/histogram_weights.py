@@ -14,6 +14,7 @@ from dpfast.arguments import Number, Threads
 from dpfast.columns.declarations import as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
+from dpfast.showing import Facts, Shown
 from dpfast.threads import thread_count
 from dpfast.weights.declarations import TOTAL, Eta, Histogram, Shape, Total
 from dpfast.weights.given_queries import GivenQuery, OptionalQuery, linear_query
@@ -88,7 +89,7 @@ def refuse_weights(weights: NDArray[np.float64], signed: bool, totals: Any, argu
         )
 
 
-class LearntHistogram(ABC):
+class LearntHistogram(Shown, ABC):
     """A histogram that multiplicative weights learn: its shape, its total, and a float64 for each cell."""
 
     #: The weights, or their logarithms.
@@ -115,9 +116,8 @@ class LearntHistogram(ABC):
         other._kept = self._kept.copy()
         return other
 
-    def __repr__(self) -> str:
-        """Show the shape and the total."""
-        return f"{type(self).__name__}({' x '.join(map(str, self.shape))} cells, total {self.total:g})"
+    def _facts(self) -> Facts:
+        return [("shape", self.shape), ("total", self.total)]
 
 
 class Weights(LearntHistogram):

@@ -22,6 +22,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import cells as kernels
 from dpfast.kernels.weights import logarithms as logarithm_kernels
 from dpfast.kernels.weights.cells import BLOCK, WORD
+from dpfast.showing import Facts, Shown
 from dpfast.threads import in_parts
 from dpfast.weights.declarations import CELLS, NO_NUMBERS, Cells
 
@@ -44,7 +45,7 @@ LARGEST_ETA = 500.0
 Weights = NDArray[np.float64]
 
 
-class LinearQuery(ABC):
+class LinearQuery(Shown, ABC):
     """One linear query, or a table of several, over the cells of a histogram.
 
     The methods take weights as one float64 array of all cells, last attribute fastest.
@@ -196,8 +197,8 @@ class _EveryCell(LinearQuery):
         """Return the coefficients in one dimension."""
         return self._data
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({' x '.join(f'{length:,}' for length in self._shape)} cells)"
+    def _facts(self) -> Facts:
+        return [("shape", self._shape)]
 
 
 _NO_COEFFICIENTS = Special(

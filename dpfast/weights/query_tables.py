@@ -14,7 +14,6 @@ from dpfast.columns.declarations import TypedColumn, as_array
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import marginals as kernels
 from dpfast.kernels.weights import slabs as kernels_of_slabs
-from dpfast.showing import shown_fields
 from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.weights.slab_queries import checked_attributes, checked_shape
@@ -27,7 +26,7 @@ _SHORT_RUN, _LEAST_PATTERN, _LARGEST_PATTERN = 16, 512, 4096
 _Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Marginal(LinearQuery):
     """All cells of the marginal over the attributes at the places ``attributes``; the other attributes are summed over.
 
@@ -43,8 +42,6 @@ class Marginal(LinearQuery):
     shape: Annotated[tuple[int, ...], SHAPE]
     attributes: Annotated[tuple[int, ...], PLACES]
     _walk: _Walk = field(init=False, repr=False, compare=False)
-
-    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
@@ -122,7 +119,7 @@ class Marginal(LinearQuery):
         return coefficients.astype(np.uint8).reshape(*self.table, *shape)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ranges(LinearQuery):
     """The cells from starts[i] up to stops[i], exclusive, for every i: integer arrays of one length.
 
@@ -141,8 +138,6 @@ class Ranges(LinearQuery):
     _ends: NDArray[np.int64] = field(init=False, repr=False)
     _first: NDArray[np.int64] = field(init=False, repr=False)
     _last: NDArray[np.int64] = field(init=False, repr=False)
-
-    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         both = []

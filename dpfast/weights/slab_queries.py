@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special, Whole, is_numeric
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.weights import slabs as kernels
-from dpfast.showing import shown_fields
 from dpfast.weights.declarations import PLACES, SHAPE
 from dpfast.weights.linear_queries import LinearQuery, Weights, sum_of
 
@@ -157,7 +156,7 @@ class _InShape(SlabQuery):
             raise ParameterError("query", Words(f"one over shape {self.shape}"), f"one over shape {shape}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoxQuery(_InShape):
     """The cells from ``lower`` up to ``upper``, exclusive, along every attribute.
 
@@ -171,8 +170,6 @@ class BoxQuery(_InShape):
     shape: Annotated[tuple[int, ...], SHAPE]
     lower: Annotated[tuple[int, ...], _ENDS]
     upper: Annotated[tuple[int, ...], _ENDS]
-
-    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         self._set(shape=checked_shape(self.shape))
@@ -196,7 +193,7 @@ class BoxQuery(_InShape):
         return _axes(self.lower, self.upper, self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MarginalCell(_InShape):
     """The cells in which the attributes at the places ``attributes`` have the values ``values``.
 
@@ -210,8 +207,6 @@ class MarginalCell(_InShape):
     shape: Annotated[tuple[int, ...], SHAPE]
     attributes: Annotated[tuple[int, ...], PLACES]
     values: Annotated[tuple[int, ...], _ENDS]
-
-    __repr__ = shown_fields
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Instance, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.kernels.histograms.products import square_block_sums
+from dpfast.showing import Facts, Shown
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
@@ -32,7 +33,7 @@ Place: TypeAlias = Annotated[int, PLACE]
 _BLOCK_NUMBERS = 2**22
 
 
-class Workload(ABC):
+class Workload(Shown, ABC):
     """Linear queries w_1, ..., w_q over a histogram h: query i has the answer <w_i, h>.
 
     Cells are numbered as NumPy does: the last attribute runs fastest. No subclass holds the q-by-cells matrix W; each
@@ -182,6 +183,9 @@ class Workload(ABC):
     def __add__(self, other: Workload) -> Workload:
         """Ask the queries of both, over one histogram."""
         return Union(self, other)
+
+    def _facts(self) -> Facts:
+        return [("queries", len(self)), ("shape", self.shape)]
 
     def __repr__(self) -> str:
         """Show the kind, the number of queries and the shape."""

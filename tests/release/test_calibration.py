@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpfast.errors import ParameterError
 from dpfast.mechanisms.noise.calibration import (
+    analytic_gaussian_epsilon,
     analytic_gaussian_scale,
     laplace_scale,
     round_up,
@@ -50,6 +51,30 @@ GOLDENS = [
 @pytest.mark.parametrize(("epsilon", "delta", "golden"), GOLDENS)
 def test_gaussian_goldens(epsilon, delta, golden):
     assert analytic_gaussian_scale(1.0, epsilon, delta) == pytest.approx(golden, abs=6e-8)
+
+
+def test_the_epsilon_of_a_scale_suffices_and_one_unit_less_does_not(seed):
+    """From the narrowest noise to the widest, whatever float it is first looked for at: by 60 digits of mpmath."""
+    generator = random.Random(seed)
+
+    def delta_of(ratio, epsilon):
+        half, shift = 1 / (2 * ratio), epsilon * ratio
+        return mpmath.ncdf(half - shift) - mpmath.exp(epsilon) * mpmath.ncdf(-half - shift)
+
+    with mpmath.workdps(60):
+        for _ in range(150):
+            ratio = Fraction(10 ** generator.uniform(-3, 9)).limit_denominator(10**12)
+            delta = Fraction(10 ** generator.uniform(-18, -0.01)).limit_denominator(10**20)
+            units = analytic_gaussian_epsilon(ratio, delta)
+            exact, wanted = (
+                mpmath.mpf(ratio.numerator) / ratio.denominator,
+                mpmath.mpf(delta.numerator) / delta.denominator,
+            )
+            if units is None:
+                assert delta_of(exact, mpmath.mpf(10**6)) > wanted
+                continue
+            assert delta_of(exact, mpmath.mpf(units) / 10**18) <= wanted
+            assert units == 1 or delta_of(exact, mpmath.mpf(units - 1) / 10**18) > wanted
 
 
 def test_the_classical_formula_overpays():

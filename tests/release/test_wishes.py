@@ -369,3 +369,18 @@ def test_events_of_wishes_are_true_and_charges_what_the_plan_says(mechanism, nei
 
 
 UNITS_OF = ("epsilon_units", "delta_units")
+
+
+@pytest.mark.parametrize("queries", QUERIES)
+@pytest.mark.parametrize("budget", ["epsilon", "delta", "gaussian"])
+def test_a_ledger_with_what_the_plan_says_pays_for_it(queries, budget):
+    """What a plan costs is a decimal that a float says exactly: a budget of `plan.epsilon` is never 1e-18 short."""
+    asked, error = QUERIES[queries]
+    for keys in (KEYS, None):
+        given = {"keys": keys, "delta": 1e-6, **BUDGETS[budget]}
+        plan = a_plan(asked, error, "units", **given)
+        ledger = dpf.Ledger(plan.epsilon, plan.delta)
+        plan.run(ledger)
+        assert ledger.remaining.epsilon < 1e-15  # draws share what they get in whole units
+        # As much is within a limit, too.
+        assert a_plan(asked, error, "units", budget=plan.epsilon, **given).epsilon == plan.epsilon

@@ -13,9 +13,10 @@ import numpy as np
 
 from dpfast.accounting.events import Event, Laplace, Partitioned, Single, runs
 from dpfast.arguments import Number, Real, Special
-from dpfast.errors import ParameterError
+from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.exact.balls import as_written, round_up
+from dpfast.showing import Facts, Shown
 
 __all__ = [
     "Accountant",
@@ -39,7 +40,7 @@ TargetDelta: TypeAlias = Annotated[Real, TARGET_DELTA]
 TargetEpsilon: TypeAlias = Annotated[Real, TARGET_EPSILON]
 
 
-class Accountant(ABC):
+class Accountant(Shown, ABC):
     """A theorem on composition, applied to events.
 
     Guarantee
@@ -65,9 +66,9 @@ class Accountant(ABC):
     def _told(self) -> dict[str, float]:
         """What was added up, as a person reads it: not in whole units."""
 
-    def __repr__(self) -> str:
-        """Show what was added up."""
-        return f"{type(self).__name__}({', '.join(f'{name}={figure:.6g}' for name, figure in self._told.items())})"
+    def _facts(self) -> Facts:
+        """Return what was added up."""
+        return [(name, Words(f"{figure:.6g}")) for name, figure in self._told.items()]
 
     @classmethod
     def applies(cls, events: Events) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import polars as pl
@@ -16,6 +17,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.plan import MEASURES, Plan
 from dpfast.releases.release import Release
+from dpfast.showing import Card, Shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkPlan", "SparkRelease"]
 
 
-class SparkPlan:
+class SparkPlan(Shown):
     """A release by Spark that can be run, once: made by `plan`, without looking at the data."""
 
     def __init__(self, blueprint: ClusterBlueprint) -> None:
@@ -85,14 +87,15 @@ class SparkPlan:
         """Show what `Plan` shows."""
         return f"Spark: {self._plan!r}"
 
-    def _repr_html_(self) -> str:
-        return self._plan._repr_html_()
+    def _card(self) -> Card:
+        card = self._plan._card()
+        return replace(card, lines=["Spark", *card.lines])
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a plan cannot be pickled or copied: each copy would draw noise for the same charge")
 
 
-class SparkRelease:
+class SparkRelease(Shown):
     """Released figures in files that Spark wrote once: the same however often they are read."""
 
     def __init__(self, release: Release, cluster: Cluster) -> None:
@@ -130,6 +133,9 @@ class SparkRelease:
 
     def __repr__(self) -> str:
         return f"SparkRelease in {self.path}; spent {self.spent}"
+
+    def _card(self) -> Card:
+        return replace(self._release._card(), lines=[repr(self)])
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("a release by Spark cannot be pickled: what it released is in the files of its path")

@@ -9,7 +9,7 @@ replaced unit by 2 C.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ class UnitVectors:
 
     """
 
-    units: NDArray[np.int32]
-    groups: NDArray[np.int32]
-    coordinates: Sequence[NDArray[np.float64]]
+    units: NDArray[np.int32] = field(repr=False)
+    groups: NDArray[np.int32] = field(repr=False)
+    coordinates: Sequence[NDArray[np.float64]] = field(repr=False)
     number: int
 
 

@@ -148,15 +148,30 @@ def analytic_gaussian_epsilon(ratio: Fraction, delta: Fraction) -> int | None:
         def suffices(units: int) -> bool:
             return bool(_delta_ball(width, ball(Fraction(units, UNITS_PER_ONE))) <= target)
 
-        low, high = 0, 1
+        near = _near_gaussian_epsilon(float(ratio), float(delta))
+        step = (near >> 40) + 1
+        low = high = near
         while not suffices(high):
-            low, high = high, 2 * high
+            low, high, step = high, high + step, 16 * step
             if low > LARGEST_EPSILON_UNITS:
                 return None
+        while low and (low == high or suffices(low)):
+            low, high, step = max(low - step, 0), low, 16 * step
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if suffices(middle) else (middle, high)
     return high if high <= LARGEST_EPSILON_UNITS else None
+
+
+def _near_gaussian_epsilon(ratio: float, delta: float) -> int:
+    """Return about that epsilon in whole units, at least 1: a place from which to look for it."""
+    low, high = 1e-18, 700.0
+    for _ in range(70):
+        epsilon = math.sqrt(low * high)
+        shift, half = epsilon * ratio, 1 / (2 * max(ratio, 1e-300))
+        tails = math.erfc((shift - half) / math.sqrt(2.0)), math.erfc((shift + half) / math.sqrt(2.0))
+        low, high = (low, epsilon) if (tails[0] - math.exp(epsilon) * tails[1]) / 2 <= delta else (epsilon, high)
+    return max(round(high * UNITS_PER_ONE), 1)
 
 
 def analytic_gaussian_ratios(epsilon: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,9 +10,14 @@ from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT
 
 __all__ = ["grid_of_integers", "half_width"]
 
+#: The grid of all scales below is 1.
+_ONES_BELOW = 2.0 ** (LARGEST_ONES_EXPONENT + 1)
+
 
 def grid_of_integers(scale: float) -> int:
     """Return the grid on which integers with noise of this scale lie."""
+    if scale < _ONES_BELOW:
+        return 1
     return 1 << max(math.frexp(scale)[1] - 1 - LARGEST_ONES_EXPONENT, 0)
 
 

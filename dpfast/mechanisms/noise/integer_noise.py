@@ -29,6 +29,7 @@ from dpfast.mechanisms.noise.half_widths import grid_of_integers, half_width
 from dpfast.mechanisms.noise.laplace import laplace, laplace_noise
 from dpfast.mechanisms.noise.lattice import LARGEST_INTEGER_SCALE
 from dpfast.randomness import RandomSource
+from dpfast.showing import Shown
 
 __all__ = [
     "IntegerNoise",
@@ -57,7 +58,7 @@ class NoiseTooWideError(ParameterError):
 
 
 @dataclass(frozen=True)
-class IntegerNoise:
+class IntegerNoise(Shown):
     """Independent noise on every one of many whole numbers.
 
     Attributes

@@ -32,7 +32,7 @@ _APART = 1 + 2.0**-14
 _LOST = 2.0**-20
 _MOST = 3
 _STEPS = 100
-_NORMAL = NormalDist()
+_NORMAL, _ROOT = NormalDist(), math.sqrt(2.0)
 
 
 class Noise(NamedTuple):
@@ -53,7 +53,7 @@ class Noise(NamedTuple):
     @property
     def deviation(self) -> float:
         """The standard deviation, before rounding."""
-        return self.scale * self.worth * (math.sqrt(2.0) if self.mechanism == "laplace" else 1.0)
+        return self.scale * self.worth * (_ROOT if self.mechanism == "laplace" else 1.0)
 
 
 def rounding(noise: Noise) -> float:
@@ -92,7 +92,7 @@ def exceeding(noises: Sequence[Noise], reach: float) -> float:
     if left <= 0 or not _is_known(noises):
         return 1.0
     if noises[0].mechanism == "gaussian":
-        return min(math.erfc(left / _deviation(noises) / math.sqrt(2.0)) * (1 + _LOST), 1.0)
+        return min(math.erfc(left / _deviation(noises) / _ROOT) * (1 + _LOST), 1.0)
     tail = math.fsum(weight * math.exp(-left / scale) for weight, scale in _mixture(noises))
     return min(tail * (1 + _LOST), 1.0)
 
@@ -153,7 +153,7 @@ def _beyond(noise: Noise, reach: float) -> float:
         return 1.0
     if grid_of_integers(scale) > 1:
         whole = max(whole - grid_of_integers(scale) // 2, 0)
-        tail = math.exp(-whole / scale) if noise.mechanism == "laplace" else math.erfc(whole / scale / math.sqrt(2.0))
+        tail = math.exp(-whole / scale) if noise.mechanism == "laplace" else math.erfc(whole / scale / _ROOT)
     elif noise.mechanism == "laplace":
         tail = 2 * math.exp(-(whole + 1) / scale) / (1 + math.exp(-1 / scale))
     else:
@@ -162,7 +162,7 @@ def _beyond(noise: Noise, reach: float) -> float:
 
 
 def _is_known(noises: Sequence[Noise]) -> bool:
-    return len(noises) <= _MOST and all(noise.mechanism == noises[0].mechanism for noise in noises)
+    return len(noises) <= _MOST and len({noise.mechanism for noise in noises}) == 1
 
 
 def _deviation(noises: Iterable[Noise]) -> float:
@@ -175,8 +175,11 @@ def _mixture(noises: Iterable[Noise]) -> list[tuple[float, float]]:
     for scale in sorted(noise.scale * noise.worth for noise in noises):
         scales.append(max(scale, scales[-1] * _APART) if scales else scale)
     largest = scales[-1]
-    squares = [(scale / largest) ** 2 for scale in scales]
-    return [
-        (math.prod(own / (own - other) for other in squares if other != own), scale)
-        for own, scale in zip(squares, scales, strict=True)
-    ]
+    squares, mixture = [(scale / largest) ** 2 for scale in scales], []
+    for own, scale in zip(squares, scales, strict=True):
+        weight = 1.0
+        for other in squares:
+            if other != own:
+                weight *= own / (own - other)
+        mixture.append((weight, scale))
+    return mixture

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
@@ -74,8 +74,8 @@ def exact_blocks(
 class _Group:
     """A group's values and what is wanted of them."""
 
-    values: NDArray[np.signedinteger]
-    t: int
+    values: NDArray[np.signedinteger] = field(repr=False)
+    t: int = field(repr=False)
     points: int
     shares: Sequence[int]
     slope: Fraction

@@ -20,6 +20,7 @@ from dpfast.mechanisms.parameters import Epsilon, Monotonic, Sensitivity
 from dpfast.mechanisms.thresholds.above_threshold import check_answers, measure_again, refuse_not_finite, without_nulls
 from dpfast.mechanisms.thresholds.runs import CHUNK, THRESHOLD, Count, Numeric, Runs, calibrate
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.turns import Turns
 
 __all__ = ["SparseVector"]
@@ -33,7 +34,7 @@ _MOST = Whole(1, optional=True, mend="leave it out to test all values")
 Values: TypeAlias = Annotated[AnyColumn | Sequence[OneNumber] | OneNumber, Special(lambda: wrong_columns(least=0))]
 
 
-class SparseVector:
+class SparseVector(Shown):
     """Answer for a stream of values whether each lies above a threshold; stop after ``count`` positives.
 
     Guarantee
@@ -209,5 +210,5 @@ class SparseVector:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a sparse vector cannot be pickled or copied: each copy would answer for the same epsilon")
 
-    def __repr__(self) -> str:
-        return f"SparseVector(remaining={self.remaining}, tested={self.tested}, {self.event})"
+    def _facts(self) -> Facts:
+        return [("remaining", self.remaining), ("tested", self.tested), ("event", self.event)]

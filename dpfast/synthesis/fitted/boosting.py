@@ -22,6 +22,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
 from dpfast.progress import TellRounds, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
+from dpfast.showing import Shown
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.base_generators import (
@@ -62,7 +63,7 @@ SHARE = Number(0, 1, above=True, below=True, mend="write for example {name}=0.5"
 
 
 @dataclass(frozen=True)
-class BoostedAnswers:
+class BoostedAnswers(Shown):
     """What `boost_queries` releases.
 
     Attributes

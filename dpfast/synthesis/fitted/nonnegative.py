@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.showing import Shown
 from dpfast.synthesis.fitted.projection import project_answers
 from dpfast.weights.marginal_model import MarginalModel
 from dpfast.weights.model import Model, RowModel
@@ -37,7 +38,7 @@ _QUIET = 2.0
 
 
 @dataclass(frozen=True)
-class NonnegativeTable:
+class NonnegativeTable(Shown):
     """A table without negative cells, and how it was fitted.
 
     Attributes

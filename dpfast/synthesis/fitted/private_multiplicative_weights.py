@@ -20,6 +20,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
+from dpfast.showing import Facts, Shown
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.shares import Share, SharedBudget, noise_for, positive_share, read_share, selection_for
@@ -49,7 +50,7 @@ _FALSE_ALARM = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Shown):
     """An answer, and where it comes from.
 
     Attributes
@@ -68,7 +69,7 @@ class Answer:
     exhausted: bool
 
 
-class PrivateMultiplicativeWeights:
+class PrivateMultiplicativeWeights(Shown):
     """Answer linear queries as they come, from weights that learn from the few that they answer badly.
 
     Guarantee
@@ -409,6 +410,6 @@ class PrivateMultiplicativeWeights:
     def __reduce__(self) -> NoReturn:
         raise LedgerError("private multiplicative weights cannot be pickled or copied: each copy would answer again")
 
-    def __repr__(self) -> str:
-        """Show what is left."""
-        return f"PrivateMultiplicativeWeights({self.remaining} of {self.updates} updates left; spent {self.spent})"
+    def _facts(self) -> Facts:
+        """Return what is left."""
+        return [("updates", self.updates), ("remaining", self.remaining), ("spent", self.spent)]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Choice, Number, Special, Whole
 from dpfast.errors import ParameterError, Words
+from dpfast.showing import Shown
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import checked_histogram, no_arrays, numbers_of
 from dpfast.workloads.workload import WORKLOAD, Asked
@@ -39,7 +40,7 @@ _PATIENCE, _IMPROVED = 100, 0.99
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projection(Shown):
     """A histogram whose answers are nearest to noisy ones, with a certificate of how near.
 
     Attributes

@@ -19,7 +19,7 @@ from dpfast.graphical.drawing import draw_codes
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
-from dpfast.showing import brief, html_lines, html_table
+from dpfast.showing import Card, Shown, brief
 
 __all__ = ["Columns", "ModelEstimate", "read_columns"]
 
@@ -31,7 +31,7 @@ Columns: TypeAlias = Annotated[
 ]
 
 
-class ModelEstimate:
+class ModelEstimate(Shown):
     """An estimate of how many units each cell holds, for more cells than memory has.
 
     Guarantee
@@ -139,9 +139,9 @@ class ModelEstimate:
         tables = len(self.cliques)
         return f"ModelEstimate({tables} tables of {self.cells:,} cells together; spent {self.spent}{ended})"
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> Card:
         rows = [[", ".join(names), f"{cells:,}"] for names, cells in zip(self.cliques, self._sizes(), strict=True)]
-        return html_lines([repr(self)]) + html_table(["table over", "cells"], rows[:20])
+        return Card([repr(self)], headers=["table over", "cells"], rows=rows)
 
     def _sizes(self) -> list[int]:
         return [table.size for table in self._weights.tables]
