@@ -25,6 +25,7 @@ __all__ = [
     "bits_of_f32",
     "bits_of_f64",
     "choose",
+    "count_ones",
     "f32_from_bits",
     "f32_from_i32",
     "f64_above_2_52",
@@ -150,6 +151,8 @@ high_product = _same_type(2, types.Integer, _high_half)
 """The upper 64 bits of the product of two uint64."""
 trailing_zeros = _same_type(1, types.Integer, lambda b, a: b.cttz(a[0], ir.Constant(ir.IntType(1), 0)))
 """How many of the lowest bits are zero."""
+count_ones = _same_type(1, types.Integer, lambda b, a: b.ctpop(a[0]))
+"""How many bits are 1."""
 spread_sign = _same_type(1, types.Integer, lambda b, a: b.ashr(a[0], ir.Constant(a[0].type, a[0].type.width - 1)))
 """All ones where the top bit is set, else zero."""
 
@@ -240,4 +243,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -1,7 +1,7 @@
 """The keystream of AES-256 in counter mode, compiled for this processor's vectors.
 
-The same words as OpenSSL makes, which a test holds, block by block: wider vectors take half the time. The cipher is the
-plugin's (plugin/encryption.py): instructions of the processor alone, no table.
+The same words as OpenSSL makes, which a test holds, block by block: wider vectors take half the time. The cipher is
+that of encryption.py, which the plugin has too: instructions of the processor alone, no table.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.encryption import BATCH_BYTES, SCHEDULE_BYTES, encryption, has_aes, vector_blocks
 from dpfast.kernels.intrinsics import address_of
-from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES, encryption, has_aes, vector_blocks
 
 __all__ = ["BATCH_BYTES", "SCHEDULE_WORDS", "can_fill", "fill_words", "prepare_key"]
 
@@ -103,4 +103,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -10,7 +10,7 @@ Method. Write a = r + 1/2 = M * 2**k with M in [sqrt(1/2), sqrt(2)); with f = M 
 s = f / (M + 1), ln M = 2 artanh(s) = 2s + s z P(z), z = s**2 <= (3 - 2 sqrt 2)**2 = 0.02944, P a minimax
 polynomial; then E = (m - k) ln 2 - ln M in one fused operation.
 
-Error, with u the unit roundoff (2**-53 or 2**-24) and first-order terms rounded up:
+Error in float64, with u = 2**-53 and first-order terms rounded up:
 
 - s has relative error 2u (a sum and a quotient), z 5u, and s z P(z) is at most 0.0099 of 2s, so that
   ln M = fma(s z, P, 2s) is off by at most (2 + 0.1 + 1) u |ln M| plus the polynomial's own error;
@@ -19,16 +19,29 @@ Error, with u the unit roundoff (2**-53 or 2**-24) and first-order terms rounded
   costs at most 0.6u E;
 - the last operation rounds once more, u E.
 
-Altogether |E - exact| <= 5u E, plus the polynomial's error (below 0.1u E in both precisions; a test bounds it
-in ball arithmetic), plus what the conversion of r costs: nothing in float64, where r < 2**48 is exact; in
-float32 two roundings of a, so 2u(1 + 2u) in E, absolutely.
-
-As |ln M| <= ln(2)/2, ln M is also off by at most 3.2u ln(2)/2 <= 1.11u, the polynomial's own error included. In float32
-that is the better of both for most E: |E - exact| <= 1.1u E + 1.11u, plus the conversion's 2u(1 + 2u).
+Altogether |E - exact| <= 5u E, plus the polynomial's error (below 0.1u E; a test bounds it in ball arithmetic). The
+conversion of r costs nothing: r < 2**48 is exact.
 
 Width: half a cell is 1/2 of a, so |ln u - ln(a 2**-m)| <= -ln(1 - 1/(2a)) <= 1/(2(a - 1/2)) <= 3/(4a) for
 r >= 1, and 1/a <= sqrt(2) 2**-k, hence at most 1.0607 * 2**-k. For r = 0 the cell is unbounded in ln u:
 ``r`` must be tested apart, the value returned for it means nothing.
+
+In float32, m = 31, there is no quotient, and the polynomial is evaluated from both ends: fewer operations wait for one
+another. E is that of the cell's lower end: a = r, rounded to float32, is M 2**k. f = M - 1 is exact, and
+ln M = f + f**2 Q(f) with Q a minimax polynomial, Q(0) = -1/2. E = (31 - k) ln 2 - ln M. With u = 2**-24, for f in
+[sqrt(1/2) - 1, sqrt(2) - 1], where Q is between -0.626 and -0.394:
+
+- Q = (A + B f**2) + f**4 (C + D f**2), A to D linear in f and each one operation. Below f = 0 the operations that end
+  in A, A + B f**2 and Q round by u / 2 each, above 0 by u / 4; B, f**2 and what is multiplied by f**4 add 0.08u below
+  0 and 0.13u above: 1.58u of at least 0.5, 0.88u of at least 0.394, and so 3.2u of Q;
+- f**2 rounds by u of itself, and f**2 Q is at most 0.16 of ln M below 0 and 0.2 above, where Q is off by 2.3u of
+  itself: 0.68u of ln M; the last operation rounds by u of it, and Q's own error moves it by less than 0.6u (a test):
+  ln M is off by at most 2.3u |ln M|, which is at most 2.3u E and at most 0.8u;
+- ln 2 rounded to float32 costs 0.1u E, and the last operation u E: altogether 3.4u E, and 1.1u E + 0.8u;
+- the rounding of a moves ln a by at most u (1 + u), absolutely;
+- the bits not read move it by at most ln((r + 1) / r) <= 1 / r, at most 0.70715 width for width = 2**(1 - k).
+
+For r = 0 nothing is known of E. There k comes out as -127, and width as infinity: so is every bound with it.
 """
 
 from __future__ import annotations
@@ -37,7 +50,6 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined
 from dpfast.kernels.intrinsics import (
-    add,
     bit_and,
     bits_of_f32,
     bits_of_f64,
@@ -53,11 +65,10 @@ from dpfast.kernels.intrinsics import (
 )
 
 __all__ = [
-    "POLYNOMIAL_F32",
+    "LOGARITHM_F32",
     "POLYNOMIAL_F64",
     "exponential_f32",
     "exponential_f64",
-    "exponential_of_lower_end_f32",
     "half_above",
     "minus_log_f64",
 ]
@@ -72,9 +83,17 @@ POLYNOMIAL_F64 = (
     0.15331721600556042,
     0.14616449685043406,
 )
-POLYNOMIAL_F32 = (0.6666668503957586, 0.3998878056602198, 0.2957994939197279)
-
-_ROUNDED_F32 = tuple(np.float32(coefficient) for coefficient in POLYNOMIAL_F32)
+# Minimax in f on [sqrt(1/2) - 1, sqrt(2) - 1] for (ln(1 + f) - f) / f**2, weighted by f**2 / ln(1 + f).
+LOGARITHM_F32 = (
+    -0.5,
+    0.3333390951156616,
+    -0.2500133812427521,
+    0.1996307522058487,
+    -0.16577574610710144,
+    0.14914722740650177,
+    -0.14267519116401672,
+    0.08700626343488693,
+)
 
 _2_52 = 2.0**52
 _LN2 = 0.6931471805599453
@@ -82,11 +101,11 @@ _ONE_64, _EXPONENT_64, _BIAS_64 = np.uint64(1), np.uint64(52), np.uint64(1024)
 # The bits of sqrt(1/2) less one exponent: subtracting them leaves k + 1 above the mantissa, even for r = 0.
 _ROOT_HALF_64 = np.uint64(0x3FE6A09E667F3BCD - (1 << 52))
 
-_LN2_F32 = np.float32(_LN2)
-_HALF_F32, _ONE_F32 = np.float32(0.5), np.float32(1.0)
-_EXPONENT_32, _BIAS_32 = np.uint32(23), np.uint32(128)
-_ROOT_32, _MANTISSA_32 = np.uint32(0x3F3504F3), np.uint32((1 << 23) - 1)
-_ROOT_HALF_32 = np.uint32(0x3F3504F3 - (1 << 23))
+_Q0, _Q1, _Q2, _Q3, _Q4, _Q5, _Q6, _Q7 = map(np.float32, LOGARITHM_F32)
+_ONE_F32, _LN2_F32 = np.float32(1.0), np.float32(_LN2 * 2.0**-23)
+_ROOT_HALF_32, _EXPONENTS_32 = np.uint32(0x3F3504F3), np.uint32(0xFF800000)
+# 31, and the bits of 2.0, above the mantissa.
+_THIRTY_ONE_32, _TWO_BITS_32 = np.uint32(31 << 23), np.uint32(0x40000000)
 
 
 @inlined
@@ -115,9 +134,17 @@ def exponential_f64(r, bits_plus_one):
 
 
 @inlined
-def exponential_f32(r, bits_plus_one):
-    """Return (E, width) of the module's docstring for r < 2**31 (uint32), bits_plus_one = m + 1 (float32)."""
-    return _minus_log_f32(f32_from_i32(r) + _HALF_F32, bits_plus_one)
+def exponential_f32(r):
+    """Return (E, width) of the docstring's last part for r < 2**31 (uint32), the first 31 bits of U (float32)."""
+    bits = bits_of_f32(f32_from_i32(r))
+    power = bit_and(subtract(bits, _ROOT_HALF_32), _EXPONENTS_32)  # k, above the mantissa
+    f = f32_from_bits(subtract(bits, power)) - _ONE_F32
+    square = f * f
+    first = fused_multiply_add(square, fused_multiply_add(f, _Q3, _Q2), fused_multiply_add(f, _Q1, _Q0))
+    second = fused_multiply_add(square, fused_multiply_add(f, _Q7, _Q6), fused_multiply_add(f, _Q5, _Q4))
+    log_mantissa = fused_multiply_add(square, fused_multiply_add(square * square, second, first), f)
+    exponential = fused_multiply_add(f32_from_i32(subtract(_THIRTY_ONE_32, power)), _LN2_F32, -log_mantissa)
+    return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
 @inlined
@@ -145,4 +172,4 @@ def _minus_log_f32(a, bits_plus_one):
     return exponential, width
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -10,7 +10,7 @@ import pytest
 
 from dpfast.integrations.plugin.library import reads_glue
 from dpfast.kernels.plugin.building import can_compile
-from dpfast.kernels.plugin.encryption import BATCH_BYTES, encryption, has_aes, schedule_bytes, vector_blocks
+from dpfast.kernels.encryption import BATCH_BYTES, encryption, has_aes, schedule_bytes, vector_blocks
 from dpfast.randomness import Keystream, Purpose
 
 if not (can_compile() and reads_glue()):

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -1,4 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -10,23 +10,11 @@ import math
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, low_product, shift_left, shift_right, subtract
+from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, count_ones, shift_left, shift_right
 
 __all__ = ["cells_with", "eliminate"]
 
 _ZERO, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
-_TWO, _FOUR, _TOP_BYTE = np.uint64(2), np.uint64(4), np.uint64(56)
-_TWOS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-
-
-@kernel
-def _count(word):
-    """Return how many bits of a word are 1."""
-    word = subtract(word, bit_and(shift_right(word, _ONE), _TWOS))
-    word = bit_and(word, _FOURS) + bit_and(shift_right(word, _TWO), _FOURS)
-    word = bit_and(word + shift_right(word, _FOUR), _EIGHTS)
-    return np.int64(shift_right(low_product(word, _BYTES), _TOP_BYTE))
 
 
 @kernel
@@ -48,7 +36,7 @@ def _cost(neighbours, sizes, place, by_size):
     for other in range(sizes.size):
         if _holds(around, other):
             for word in range(around.size):
-                missing += _count(bit_and(around[word], bit_xor(neighbours[other, word], _ALL)))
+                missing += np.int64(count_ones(bit_and(around[word], bit_xor(neighbours[other, word], _ALL))))
             missing -= 1  # itself
     return missing / 2
 
@@ -137,4 +125,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

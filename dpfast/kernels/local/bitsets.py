@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, low_product, shift_left, shift_right, subtract
+from dpfast.kernels.compilation import kernel
+from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, count_ones, shift_left, shift_right, subtract
 
 __all__ = ["count_columns", "draw_subsets", "place_bits"]
 
-_NONE, _ONE, _TWO, _FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
-_ALL, _LOWEST, _TOP_BYTE = np.uint64(2**64 - 1), np.uint64(63), np.uint64(56)
-_TWOS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+_ALL, _LOWEST = np.uint64(2**64 - 1), np.uint64(63)
 _QUARTER, _QUARTER_MASK = np.uint64(16), np.uint64(2**16 - 1)
 _PLANES = 8
 
@@ -48,15 +46,6 @@ def place_bits(noise, fair, start, values, first_row, domain, width, released):
         last = begin + width - 1
         if spare > 0 and last >= 0 and last < released.size:
             released[last] &= np.uint8(255 >> spare)
-
-
-@inlined
-def _count(word):
-    """Return how many bits of a word are 1."""
-    word = subtract(word, bit_and(shift_right(word, _ONE), _TWOS))
-    word = bit_and(word, _FOURS) + bit_and(shift_right(word, _TWO), _FOURS)
-    word = bit_and(word + shift_right(word, _FOUR), _EIGHTS)
-    return shift_right(low_product(word, _BYTES), _TOP_BYTE)
 
 
 @kernel
@@ -111,7 +100,7 @@ def draw_subsets(words, values, domain, size, truth, leading, state, scratch, re
                 if inside and np.int64(v >> np.uint64(6)) == i:
                     less = bit_and(less, bit_xor(shift_left(_ONE, bit_and(v, _LOWEST)), _ALL))
                 scratch[i] = less
-                members += np.int64(_count(less))
+                members += np.int64(count_ones(less))
             read += _PLANES * chunks
             state[1], state[2], state[4] = 1, members, 1 if included else 0
             state[3] = size - 1 if included else size
@@ -155,4 +144,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

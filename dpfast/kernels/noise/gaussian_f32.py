@@ -7,20 +7,10 @@ A = cos(pi/4 y), B = sin(pi/4 y), t = -1 where the second bit of V is set, else 
 
 With E = -ln U the two values are sqrt(2E) cos and sqrt(2E) sin, hence sqrt(E) s (t A - B) and sqrt(E) s (A + t B).
 
-E. The 31 bits are an integer a, U in [a, a + 1) * 2**-31; a is rounded to float32 and then is M 2**k with M in
-[sqrt(1/2), sqrt(2)). f = M - 1 is exact, ln M = f + f**2 Q(f) with Q a minimax polynomial, Q(0) = -1/2, and
-E = (31 - k) ln 2 - ln M in one fused operation. With u = 2**-24 and first-order terms rounded up:
+E. The first 31 bits of U give E within 3.4u E, u = 2**-24, and u (1 + u) and 0.70715 width absolutely (logarithm.py).
+If they are all 0, width is infinite, and so is the bound.
 
-- f**2 is off by u, Q by 1.6u (its last operation rounds to u, for |Q| >= 0.38 is at least 2**-2; those before it are
-  below 0.6u), and f**2 Q is at most 0.2 of f + f**2 Q, which rounds once; with Q's own error, below 0.6u of ln M:
-  ln M is off by at most 2.2u |ln M|, and |ln M| <= E as in logarithm.py;
-- ln 2 rounded to float32 costs 0.1u E, and the fused operation u E: altogether 3.3u E;
-- the rounding of a moves ln a by at most u (1 + u), absolutely;
-- the bits not read move it by at most ln((a + 1) / a) <= 1 / a <= sqrt(2) 2**-k for a >= 1.
-
-For a = 0 nothing is known of E. There k comes out as -127, and width = 2**(1 - k) as infinity: so is the bound.
-
-sqrt(E). With D = u + 0.7072 width the absolute part, |sqrt(E) - sqrt(E')| <= 1.65u sqrt(E') + D / sqrt(E') for the
+sqrt(E). With D = u + 0.7072 width the absolute part, |sqrt(E) - sqrt(E')| <= 1.7u sqrt(E') + D / sqrt(E') for the
 computed E', and the root rounds to u sqrt(E'). g is the integer approximation of 1 / sqrt(E') from halving the
 exponent, at most 3.5 percent too small: D / sqrt(E') <= 1.0364 D g. If E' = 0, g is 2**63 and the bound stays true:
 there sqrt(E) <= sqrt(D) (1 + u).
@@ -34,9 +24,9 @@ beside the turn, which moves them by sqrt(2) pi/4 u = 1.1u, and by the bits of V
 v = scale sqrt(E) (t A - B) + fraction: the scale is rounded to float32, its product with the root rounds, and the
 fused operation rounds once, to u (scale sqrt(E) |t A - B| + 1/2). |t A - B| <= sqrt(2), so that in all v is off by
 
-    scale * (sqrt(E) (sqrt(2) (1.65 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g) + u / 2 + u / 4
+    scale * (sqrt(E) (sqrt(2) (1.7 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g) + u / 2 + u / 4
 
-with u / 4 for the fraction rounded to float32: below scale * (13.3u sqrt(E) + (1.0366 width + 1.466u) g) + 0.75u.
+with u / 4 for the fraction rounded to float32: below scale * (13.4u sqrt(E) + (1.0366 width + 1.466u) g) + 0.75u.
 What the code has, ``scale * (14u sqrt(E) + (1.04 width + 1.48u) g) + 1.5u``, exceeds it by more than its own rounding,
 and that of the subtraction from 1/2, can take back (5u of it, and u / 4). Scales below 2**-126 are rounded by up to
 2**-150, absolutely: the last term has room for it.
@@ -67,37 +57,24 @@ from dpfast.kernels.intrinsics import (
     square_root,
     subtract,
 )
+from dpfast.kernels.logarithm import exponential_f32
 from dpfast.kernels.parameters import at
 
-__all__ = ["COSINE", "LARGEST_SCALE", "LOGARITHM", "SINE", "draw_values", "find_roots"]
+__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_values", "find_directions", "find_roots"]
 
 LARGEST_SCALE = 2.0**13
 """Above, float32 would leave more than one pair in 30 open."""
 
-# Minimax in f on [sqrt(1/2) - 1, sqrt(2) - 1] for (ln(1 + f) - f) / f**2, weighted by f**2 / ln(1 + f).
-LOGARITHM = (
-    -0.5,
-    0.3333390951156616,
-    -0.2500133812427521,
-    0.1996307522058487,
-    -0.16577574610710144,
-    0.14914722740650177,
-    -0.14267519116401672,
-    0.08700626343488693,
-)
 # Minimax in z on [0, 1] for sin(pi/4 sqrt z) / sqrt z, weighted by sqrt z, and for cos(pi/4 sqrt z).
 SINE = (0.7853981256484985, -0.08074513077735901, 0.002489370759576559, -3.5579418181441724e-05)
 COSINE = (1.0, -0.3084245026111603, 0.015850437805056572, -0.00031918685999698937)
 
-_LOGARITHM, _SINE, _COSINE = (tuple(map(np.float32, series)) for series in (LOGARITHM, SINE, COSINE))
+_SINE, _COSINE = (tuple(map(np.float32, series)) for series in (SINE, COSINE))
 
 _SHIFT_ONE, _SHIFT_TWO, _TOP = np.uint32(1), np.uint32(2), np.uint32(1 << 31)
-_ROOT_HALF, _EXPONENTS = np.uint32(0x3F3504F3), np.uint32(0xFF800000)
-_THIRTY_ONE, _TWO_BITS = np.uint32(31 << 23), np.uint32(0x40000000)
-_LN2 = np.float32(0.6931471805599453 * 2.0**-23)
 _HALVING = np.uint32(0x5F3759DF)
 _MIDDLE = np.uint32(0x80000002)
-_UNIT, _ONE, _HALF = np.float32(2.0**-31), np.float32(1.0), np.float32(0.5)
+_UNIT, _HALF = np.float32(2.0**-31), np.float32(0.5)
 _SHIFTER, _SHIFTER_BITS = np.float32(1.5 * 2**23), np.uint32(0x4B400000)
 _ROUNDING, _WIDTH, _ABSOLUTE, _CONSTANT = (
     np.float32(x) for x in (14 * 2.0**-24, 1.04, 1.48 * 2.0**-24, 1.5 * 2.0**-24)
@@ -110,12 +87,7 @@ _DECIDED, _OPEN = np.uint8(0), np.uint8(1)
 def find_roots(words, roots, spreads):
     """Set ``roots`` to sqrt(E) and ``spreads`` to what the bound has in brackets (float32), from the words of U."""
     for i in range(roots.size):
-        bits = bits_of_f32(f32_from_i32(shift_right(words[i], _SHIFT_ONE)))
-        power = bit_and(subtract(bits, _ROOT_HALF), _EXPONENTS)  # k, above the mantissa
-        f = f32_from_bits(subtract(bits, power)) - _ONE
-        log_mantissa = fused_multiply_add(f * f, polynomial(f, _LOGARITHM), f)
-        e = fused_multiply_add(f32_from_i32(subtract(_THIRTY_ONE, power)), _LN2, -log_mantissa)
-        width = f32_from_bits(subtract(_TWO_BITS, power))
+        e, width = exponential_f32(shift_right(words[i], _SHIFT_ONE))
         root = square_root(e)
         inverse_root = f32_from_bits(subtract(_HALVING, shift_right(bits_of_f32(e), _SHIFT_ONE)))
         roots[i] = root
@@ -123,7 +95,7 @@ def find_roots(words, roots, spreads):
 
 
 @inlined
-def directions(word):
+def _directions(word):
     """Return sqrt(2) cos and sqrt(2) sin of 2 pi V, both times s."""
     y = f32_from_i32(bit_xor(shift_left(word, _SHIFT_TWO), _MIDDLE)) * _UNIT
     z = y * y
@@ -132,6 +104,17 @@ def directions(word):
     one = f32_from_bits(bit_xor(bits_of_f32(cosine), turned)) - sine
     other = cosine + f32_from_bits(bit_xor(bits_of_f32(sine), turned))
     return one, other
+
+
+@kernel
+def find_directions(words, cosines, sines):
+    """Set ``cosines`` and ``sines`` to sqrt(2) cos and sqrt(2) sin of 2 pi V (float32), from the words of V."""
+    for i in range(cosines.size):
+        word = words[i]
+        cosine, sine = _directions(word)
+        sign = bit_and(word, _TOP)
+        cosines[i] = f32_from_bits(bit_xor(bits_of_f32(cosine), sign))
+        sines[i] = f32_from_bits(bit_xor(bits_of_f32(sine), sign))
 
 
 @inlined
@@ -160,28 +143,26 @@ def _other_scale(scales, i, scale):
 
 
 @kernel
-def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fractions, noise, other_noise, marks):
+def draw_values(
+    roots, spreads, cosines, sines, scales, other_scales, fractions, other_fractions, noise, other_noise, marks
+):  # fmt: skip
     """Fill ``noise`` and ``other_noise`` (int32) and mark the pairs that float32 leaves open (uint8).
 
-    ``words`` are those of V, ``roots`` and ``spreads`` as `find_roots` has set them. ``scales`` is float32, one number
-    for all (and None for ``other_scales``) or one a row; ``fractions`` too, one a row or None. What stands in the
-    noise of open pairs means nothing.
+    The first four are as `find_roots` and `find_directions` have set them. ``scales`` is float32, one number for all
+    (and None for ``other_scales``) or one a row; ``fractions`` too, one a row or None. What stands in the noise of open
+    pairs means nothing.
     """
     for i in range(noise.size):
-        word, root, spread = words[i], roots[i], spreads[i]
+        root, spread = roots[i], spreads[i]
         scale = at(scales, i)
         other_scale = _other_scale(other_scales, i, scale)
-        cosine, sine = directions(word)
-        sign = bit_and(word, _TOP)
-        factor = f32_from_bits(bit_xor(bits_of_f32(scale * root), sign))
-        other_factor = f32_from_bits(bit_xor(bits_of_f32(other_scale * root), sign))
         limit = _HALF - fused_multiply_add(scale, spread, _CONSTANT)
         other_limit = _HALF - fused_multiply_add(other_scale, spread, _CONSTANT)
-        n, decided = _rounded(factor, cosine, _or_nothing(fractions, i), limit)
-        m, other_decided = _rounded(other_factor, sine, _or_nothing(other_fractions, i), other_limit)
+        n, decided = _rounded(scale * root, cosines[i], _or_nothing(fractions, i), limit)
+        m, other_decided = _rounded(other_scale * root, sines[i], _or_nothing(other_fractions, i), other_limit)
         noise[i] = n
         other_noise[i] = m
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -15,19 +15,32 @@ from dpfast.kernels.intrinsics import (
     absolute,
     add,
     bit_and,
+    bit_or,
     bit_xor,
+    bits_of_f64,
     choose,
+    f64_from_bits,
+    fused_multiply_add,
     round_half_even,
     spread_sign,
 )
-from dpfast.kernels.noise.fractions import nearest_multiple
+from dpfast.kernels.noise.fractions import MIDDLE, nearest_multiple
 from dpfast.kernels.parameters import at
 
-__all__ = ["add_noise", "join_grid", "join_multiples", "joined_on_grid", "joined_on_ones", "zero_missing"]
+__all__ = [
+    "add_noise",
+    "join_grid",
+    "join_multiples",
+    "join_near_grid",
+    "joined_on_grid",
+    "joined_on_ones",
+    "zero_missing",
+]
 
 _LARGEST_I64 = np.int64(2**63 - 1)
 _SMALLEST_I64 = np.int64(-(2**63))
 _ZERO_64 = np.int64(0)
+_NO_BITS, _QUARTER, _TOP_BIT = np.uint64(0), np.uint64(1 << 62), np.uint64(1 << 63)
 # From 2**1000 on a multiple of the grid stays itself whatever the noise.
 _UNCHANGED_FROM = 2.0**1000
 
@@ -59,6 +72,15 @@ def add_noise(values, noise, smallest, largest, released):
 
     ``values`` is int64, int32 or uint32, ``noise`` int32, ``released`` int64 or int32 as the limits allow.
     """
+    if smallest == _SMALLEST_I64 and largest == _LARGEST_I64:
+        far = _NO_BITS
+        for i in range(released.size):
+            x = np.int64(values[i])
+            far = bit_or(far, add(np.uint64(x), _QUARTER))
+            released[i] = add(x, np.int64(noise[i]))
+        # Every value is in [-2**62, 2**62): no sum can overflow.
+        if far < _TOP_BIT:
+            return
     for i in range(released.size):
         released[i] = joined_on_ones(values[i], noise[i], smallest, largest)
 
@@ -92,6 +114,18 @@ def join_grid(values, inverse_grid, grid, noise, largest, released):
 
 
 @kernel
+def join_near_grid(values, inverse_grid, grid, noise, released):
+    """Do as `join_grid` for values that are near their grid (fractions.py), where nothing reaches the largest number.
+
+    The noise, below 2**31, is added to the integer x / grid where that stands in a float's last bits.
+    """
+    for i in range(released.size):
+        placed = fused_multiply_add(np.float64(values[i]), at(inverse_grid, i), MIDDLE)
+        moved = f64_from_bits(add(bits_of_f64(placed), np.uint64(np.int64(noise[i]))))
+        released[i] = released.dtype.type((moved - MIDDLE) * at(grid, i)) + released.dtype.type(0.0)
+
+
+@kernel
 def zero_missing(missing, released):
     """Write zeros where ``missing`` (bool) holds, so that nothing stands under a null."""
     for i in range(released.size):
@@ -99,4 +133,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

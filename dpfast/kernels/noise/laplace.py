@@ -14,9 +14,9 @@ The true argument is above -1/2 (E > 0, c > 0, |fraction| <= 1/2), so v may be r
 The bound, with u the unit roundoff and E's error from logarithm.py, in units of one:
 
     scale * (1.0607 * width            the bits not read, in float64
-             + 1.4143 * width          in float32, where E is that of the cell's lower end
+             + 0.70715 * width         in float32, where E is that of the cell's lower end
              + 5.1u E                  E, in float64
-             + 1.1u E + 1.11u          E, in float32
+             + 1.1u E + 0.8u           E, in float32
              + u                       the conversion of the word, in float32
              + u E                     the product scale * E rounds with the sum
              + u E                     scale rounded to float32, in float32
@@ -26,9 +26,10 @@ The bound, with u the unit roundoff and E's error from logarithm.py, in units of
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
 (offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
 
-The code's ``scale * (1.4375 width + 3.25u E + 2.25u) + 2u`` in float32, ``scale * (1.0625 width + 8u E + 8u) + 2u`` in
-float64, exceeds that by more than the relative error of at most 8u that its own evaluation can have, in either order.
-A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0, and,
+The code's ``scale * (0.71875 width + 3.125u E + 1.875u) + 2u`` in float32,
+``scale * (1.0625 width + 8u E + 8u) + 2u`` in float64, exceeds that by more than the relative error of at most 8u that
+its own evaluation can have, in either order.
+A sample is decided only if 1/2 - |v - n| > bound (NaN fails), r > 0 (in float32 width is infinite for r = 0), and,
 by the limits on the scale that the caller keeps, v < 2**19 in float32 and v < 2**31 in float64.
 In float32 the test is |v - n| < 1/2 - bound: that difference rounds by u / 4 at most, which the code's 2u has to spare.
 """
@@ -59,7 +60,7 @@ from dpfast.kernels.intrinsics import (
     subtract,
     u64_from_u32,
 )
-from dpfast.kernels.logarithm import exponential_f64, exponential_of_lower_end_f32
+from dpfast.kernels.logarithm import exponential_f32, exponential_f64
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.parameters import at
 
@@ -70,6 +71,8 @@ __all__ = [
     "UNDECIDED",
     "bits_read",
     "draw_laplace_f64",
+    "error_f32",
+    "exponential_and_limit_f32",
     "laplace_f32",
     "laplace_f64",
     "leading_bits",
@@ -91,7 +94,6 @@ LARGEST_SCALE_F64 = 2.0**25
 _REST_32 = np.uint32(0x7FFFFFFF)
 _REST_64, _TOP_64, _SIGN_64 = np.uint64(0x7FFFFFFF), np.uint64(31), np.uint64(63)
 _ZERO_32, _ONE_32, _TOP_BIT_32 = np.uint32(0), np.uint32(1), np.uint32(1 << 31)
-_M_PLUS_ONE_F32 = np.float32(32.0)
 _LOW_BITS = np.uint64(16)
 _ZERO_64 = np.uint64(0)
 
@@ -102,14 +104,14 @@ _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
 _WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (1.4375, 3.25 * 2.0**-24, 2.25 * 2.0**-24, 2 * 2.0**-24)
+    np.float32(x) for x in (0.71875, 3.125 * 2.0**-24, 1.875 * 2.0**-24, 2 * 2.0**-24)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
 
 
 @by_types(inline=True)
-def _error_f32(scales, scale, e, width):
+def error_f32(scales, scale, e, width):
     """Return the bound in float32: of one scale for all, the products with it are made once."""
     if isinstance(scales, types.Array):
 
@@ -135,14 +137,18 @@ def _signed_f32(word, offset, fraction):
 
 
 @inlined
-def laplace_f32(word, scales, scale, offset, fraction):
-    """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
-    r = bit_and(word, _REST_32)
-    e, width = exponential_of_lower_end_f32(r, _M_PLUS_ONE_F32)
+def exponential_and_limit_f32(word, scales, scale):
+    """Return (E, how far a decided v is at most from an integer); ``scales`` is where the scale comes from."""
+    e, width = exponential_f32(bit_and(word, _REST_32))
+    return e, _HALF_F32 - error_f32(scales, scale, e, width)
+
+
+@inlined
+def laplace_f32(word, e, limit, scale, offset, fraction):
+    """Return (n, whether it is decided) for a 32-bit word in float32, from its E and limit."""
     v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
     shifted = v + _SHIFTER_F32
-    distance = absolute(v - (shifted - _SHIFTER_F32))
-    decided = (distance < _HALF_F32 - _error_f32(scales, scale, e, width)) & (r != _ZERO_32)
+    decided = absolute(v - (shifted - _SHIFTER_F32)) < limit
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
@@ -206,4 +212,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

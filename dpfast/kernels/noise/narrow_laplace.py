@@ -11,13 +11,13 @@ from numba import types
 
 from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_right, subtract, trailing_zeros
-from dpfast.kernels.noise.fractions import fraction_of
-from dpfast.kernels.noise.joining import add_noise, join_grid, joined_on_grid, joined_on_ones
+from dpfast.kernels.noise.fractions import find_fractions, fraction_of
 from dpfast.kernels.noise.laplace import (
     LARGEST_NARROW_SCALE,
     UNDECIDED,
     bits_read,
     draw_laplace_f64,
+    exponential_and_limit_f32,
     laplace_f32,
     laplace_f64,
     leading_bits,
@@ -25,6 +25,12 @@ from dpfast.kernels.noise.laplace import (
 )
 from dpfast.kernels.noise.offsets import discrete_offset
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_narrow
+from dpfast.kernels.noise.releasing import (
+    release_block_on_grids,
+    release_block_on_ones,
+    release_row_on_grid,
+    release_row_on_ones,
+)
 from dpfast.kernels.parameters import at, part
 
 __all__ = ["NOISE_WORDS", "WORK_WORDS", "release_laplace_on_grids", "release_laplace_on_ones"]
@@ -53,7 +59,10 @@ _OPEN_GRIDS = _POSITIONS + _LIST
 _OFFSETS = _OPEN_GRIDS + _LIST
 _FOUND = _OFFSETS + _LIST
 _DECIDED = _FOUND + _LIST // 2
-WORK_WORDS = _DECIDED + _LIST // 8
+#: And again one a row of the block.
+_EXPONENTIALS = _DECIDED + _LIST // 8
+_LIMITS = _EXPONENTIALS + _HALF
+WORK_WORDS = _LIMITS + _HALF
 """How many words of 64 bits the work memory has."""
 
 NOISE_WORDS = _HALF
@@ -66,12 +75,18 @@ _NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
 @kernel
-def _draw_f32(high, scale, offset, fraction, noise, marks):
-    """Fill ``noise`` in float32 and mark what is open; return 1 if anything is."""
+def _draw_f32(high, scale, offset, fraction, exponentials, limits, noise, marks):
+    """Fill ``noise`` in float32 and mark what is open; return 1 if anything is.
+
+    In two loops: a processor looks ahead over more rows of each, and what a row waits for takes less of its time.
+    """
+    for i in range(noise.size):
+        e, limit = exponential_and_limit_f32(high[i], scale, at(scale, i))
+        exponentials[i] = e
+        limits[i] = limit
     any_open = _CLOSED
     for i in range(noise.size):
-        one = at(scale, i)
-        n, decided = laplace_f32(high[i], scale, one, at(offset, i), at(fraction, i))
+        n, decided = laplace_f32(high[i], exponentials[i], limits[i], at(scale, i), at(offset, i), at(fraction, i))
         noise[i] = n
         mark = choose(decided, _CLOSED, _OPEN)
         marks[i] = mark
@@ -95,9 +110,22 @@ def _views(work):
     settled = (
         work[_OFFSETS:_FOUND].view(np.float64),
         work[_FOUND:_DECIDED].view(np.int32),
-        work[_DECIDED:WORK_WORDS].view(np.uint8),
+        work[_DECIDED:_EXPONENTIALS].view(np.uint8),
     )
     return (work[:_HALF].view(np.int32), marks.view(np.uint8), marks), opened, settled
+
+
+@inlined
+def _exponentials(work):
+    """Return where the exponentials and the limits of a block stand."""
+    return work[_EXPONENTIALS:_LIMITS].view(np.float32), work[_LIMITS:WORK_WORDS].view(np.float32)
+
+
+@inlined
+def _forget_exponentials(work, size):
+    """Wipe what blocks of at most so many rows have left of exponentials and limits."""
+    work[_EXPONENTIALS : _EXPONENTIALS + (size + 1) // 2] = _NO_MARKS
+    work[_LIMITS : _LIMITS + (size + 1) // 2] = _NO_MARKS
 
 
 @by_types(inline=True)
@@ -227,39 +255,6 @@ def _draw_wide(high, low, scale, work, start, stop, count, undecided):
     return long
 
 
-@by_types(inline=True)
-def _store_ones(values, drawn, start, stop, smallest, largest, released):
-    """Release a block; without values, its noise."""
-    if isinstance(values, types.NoneType):
-
-        def alone(values, drawn, start, stop, smallest, largest, released):
-            for i in range(stop - start):
-                released[start + i] = drawn[i]
-
-        return alone
-
-    def joined(values, drawn, start, stop, smallest, largest, released):
-        add_noise(values[start:stop], drawn[: stop - start], smallest, largest, released[start:stop])
-
-    return joined
-
-
-@by_types(inline=True)
-def _store_one(values, row, n, smallest, largest, released):
-    """Release a row; without values, its noise."""
-    if isinstance(values, types.NoneType):
-
-        def alone(values, row, n, smallest, largest, released):
-            released[row] = n
-
-        return alone
-
-    def joined(values, row, n, smallest, largest, released):
-        released[row] = joined_on_ones(values[row], n, smallest, largest)
-
-    return joined
-
-
 @kernel
 def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest, work, released, undecided):
     """Release integers with discrete Laplace noise; return how many rows stay undecided, listed in ``undecided``.
@@ -285,21 +280,24 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
     """
     count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
+    es, limits = _exponentials(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
+        drawn = block[0][: stop - start]
         scales, offsets, wide = _ones_of(part(scale, start, stop), offset, work)
         if wide:
             count = _draw_wide(high, low, scale, work, start, stop, count, undecided)
-        elif _draw_f32(high[start:stop], scales, offsets, None, block[0][: stop - start], block[1]) != _CLOSED:
+        elif _draw_f32(high[start:stop], scales, offsets, None, es, limits, drawn, block[1]) != _CLOSED:
             some = _gather(high, scale, None, None, None, start, start, stop, block, opened, some)
-        _store_ones(values, block[0], start, stop, smallest, largest, released)
+        release_block_on_ones(part(values, start, stop), drawn, smallest, largest, released[start:stop])
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
             _settle(some, low, offset, opened, settled)
             for k in range(some):
-                _store_one(values, opened[0][k], settled[1][k], smallest, largest, released)
+                release_row_on_ones(values, opened[0][k], settled[1][k], smallest, largest, released)
                 settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
+    _forget_exponentials(work, min(released.size, BLOCK))
     return count
 
 
@@ -337,48 +335,6 @@ def _narrowed(scale, work):
 
 
 @kernel
-def _find_fractions(values, position, fractions):
-    for i in range(values.size):
-        fractions[i] = np.float32(fraction_of(values[i], at(position, i)))
-
-
-@by_types(inline=True)
-def _store_grids(values, inverse, grid, first, drawn, start, stop, largest, released):
-    """Release a block; without a grid, its noise."""
-    if isinstance(grid, types.NoneType):
-
-        def alone(values, inverse, grid, first, drawn, start, stop, largest, released):
-            for i in range(stop - start):
-                released[start + i] = drawn[i]
-
-        return alone
-
-    def joined(values, inverse, grid, first, drawn, start, stop, largest, released):
-        size = stop - start
-        inverses, grids = part(inverse, first, first + size), part(grid, first, first + size)
-        join_grid(values[start:stop], inverses, grids, drawn[:size], largest, released[start:stop])
-
-    return joined
-
-
-@by_types(inline=True)
-def _store_on_grid(grid, values, row, inverse, own_grid, n, largest, released):
-    """Release a row; without a grid, its noise."""
-    if isinstance(grid, types.NoneType):
-
-        def alone(grid, values, row, inverse, own_grid, n, largest, released):
-            released[row] = n
-
-        return alone
-
-    def joined(grid, values, row, inverse, own_grid, n, largest, released):
-        total = joined_on_grid(values[row], inverse, own_grid, n, largest)
-        released[row] = released.dtype.type(total) + released.dtype.type(0.0)
-
-    return joined
-
-
-@kernel
 def release_laplace_on_grids(high, low, scale, position, grid, values, largest, work, released, undecided):
     """Release floats with Laplace noise on their grids; return how many rows stay undecided, listed in ``undecided``.
 
@@ -399,25 +355,31 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     """
     count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
+    es, limits = _exponentials(work)
     fractions = work[_FIRST:_SECOND].view(np.float32)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
         size = stop - start
         scales, inverses, grids, first = _grids_of(scale, position, grid, start, stop, work)
-        _find_fractions(values[start:stop], part(inverses, first, first + size), fractions)
+        inverses_here, grids_here = part(inverses, first, first + size), part(grids, first, first + size)
+        near = find_fractions(values[start:stop], inverses_here, fractions[:size])
         narrow = _narrowed(part(scales, first, first + size), work)
-        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, block[0][:size], block[1]) != _CLOSED:
+        drawn = block[0][:size]
+        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, es, limits, drawn, block[1]) != _CLOSED:
             some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
-        _store_grids(values, inverses, grids, first, block[0], start, stop, largest, released)
+        release_block_on_grids(
+            values[start:stop], inverses_here, grids_here, drawn, near, largest, released[start:stop]
+        )
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
             _settle(some, low, _NOTHING, opened, settled)
             for k in range(some):
                 row, inverse, own_grid = opened[0][k], opened[5][k], opened[6][k]
-                _store_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
+                release_row_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
                 settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
+    _forget_exponentials(work, min(released.size, BLOCK))
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -14,16 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, choose, low_product, shift_right, subtract
+from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, choose, count_ones, shift_right, subtract
 
 __all__ = ["align_bits", "compare_planes", "respond_bits", "respond_numbers", "settle_ties"]
 
 _NONE, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 _ALL = np.uint64(2**64 - 1)
 _LOWEST = np.uint64(63)
-_TWOS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-_FOUR, _TOP_BYTE = np.uint64(4), np.uint64(56)
 
 
 @kernel
@@ -78,20 +75,11 @@ def settle_ties(ones, ties, words, following, left):
             if read < words.size and words[read] != following:
                 ones[i] = bit_or(ones[i], choose(words[read] < following, lowest, _NONE))
             elif 2 * remaining + 1 < left.size:
-                left[2 * remaining] = 64 * i + np.int64(_count(subtract(lowest, _ONE)))
+                left[2 * remaining] = 64 * i + np.int64(count_ones(subtract(lowest, _ONE)))
                 left[2 * remaining + 1] = read if read < words.size else -1
                 remaining += 1
             read += 1
     return remaining
-
-
-@kernel
-def _count(word):
-    """Return how many bits of a word are 1."""
-    word = subtract(word, bit_and(shift_right(word, _ONE), _TWOS))
-    word = bit_and(word, _FOURS) + bit_and(shift_right(word, _TWO), _FOURS)
-    word = bit_and(word + shift_right(word, _FOUR), _EIGHTS)
-    return shift_right(low_product(word, _BYTES), _TOP_BYTE)
 
 
 @kernel
@@ -138,4 +126,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin import layout
 from dpfast.kernels.plugin.chunks import SCRATCH_BESIDE, SCRATCH_BYTES, ask_python, make_key
-from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin.exchange import clear
 from dpfast.kernels.plugin.memory import (
     allocate,
@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

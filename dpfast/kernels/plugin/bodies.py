@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin import layout
 from dpfast.kernels.plugin.chunks import SCRATCH_BESIDE, SCRATCH_BYTES, draw_chunk, has_short_words, make_key
-from dpfast.kernels.plugin.encryption import BATCH_BYTES, SCHEDULE_BYTES
 from dpfast.kernels.plugin.exchange import (
     clear,
     copy_bytes,
@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c

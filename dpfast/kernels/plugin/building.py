@@ -13,10 +13,10 @@ import numba
 from numba import types
 from numba.core.registry import cpu_target
 
+from dpfast.kernels.encryption import encryption, has_aes, vector_blocks
 from dpfast.kernels.plugin.blocks import forget_function, make_function
 from dpfast.kernels.plugin.bodies import field_of, run
 from dpfast.kernels.plugin.drawing import draw_multiples, draw_ones, draw_powers
-from dpfast.kernels.plugin.encryption import encryption, has_aes, vector_blocks
 from dpfast.kernels.plugin.exchange import release_array, release_field, release_series
 from dpfast.kernels.plugin.glue import glue
 from dpfast.kernels.plugin.memory import EXTERNALS
@@ -101,4 +101,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 329d12cce6462c07
+# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
