@@ -23,7 +23,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from dpfast.arguments import Special
@@ -46,8 +46,9 @@ __all__ = [
 _KEY_BYTES = 32
 _BLOCK_BYTES = 16
 _ZEROS = memoryview(bytes(1 << 20))
-#: From so many bytes on the compiled cipher is worth loading.
-_MANY_BYTES = 1 << 18
+#: From so many bytes on the compiled cipher is worth loading, or from so many calls for fewer words on.
+_MANY_BYTES, _MANY_CALLS = 1 << 18, 64
+_short_calls = 0
 
 #: How many forks lie between the first process and this one.
 _forks = 0
@@ -85,8 +86,8 @@ class Purpose(IntEnum):
     KEY_SELECTION = 3
 
 
-#: How a cipher begins for each purpose: nothing changes these, and to make one takes as long as to encrypt a kilobyte.
-_BEGINNINGS = {purpose: modes.CTR((purpose << 96).to_bytes(_BLOCK_BYTES, "big")) for purpose in Purpose}
+#: How ciphers mostly begin: nothing changes these, and to make one takes as long as to encrypt a kilobyte.
+_BEGINNINGS = {purpose << 96: modes.CTR((purpose << 96).to_bytes(_BLOCK_BYTES, "big")) for purpose in Purpose}
 
 
 class RandomSource(Protocol):
@@ -109,8 +110,9 @@ class SystemRandom:
 class Words:
     """The words of one purpose, chunk by chunk; one object for each thread.
 
-    OpenSSL makes them, or, where they are many and the processor encrypts several blocks at once, a kernel
-    (kernels/keystream.py): the same words in half the time, and without the interpreter's lock.
+    OpenSSL makes them, or a kernel (kernels/keystream.py), the same words without the interpreter's lock: where they
+    are many and the processor encrypts several blocks at once, in half the time; and where they are few, as to make a
+    cipher of OpenSSL's takes longer than to encrypt ten kilobytes.
 
     Examples
     --------
@@ -123,14 +125,12 @@ class Words:
 
     """
 
-    __slots__ = ("_encryptor", "_fresh", "_key", "_purpose", "_schedule")
+    __slots__ = ("_encryptor", "_key", "_purpose", "_schedule")
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
-        self._key = key
+        self._key, self._purpose = key, int(purpose) << 96
         self._schedule: NDArray[np.uint64] | None = None
-        self._purpose = int(purpose) << 96
-        self._encryptor = Cipher(algorithms.AES(key), _BEGINNINGS[purpose]).encryptor()
-        self._fresh = True
+        self._encryptor: CipherContext | None = None
 
     def __del__(self) -> None:
         """Wipe the round keys, the first two of which are the key."""
@@ -139,32 +139,55 @@ class Words:
 
     def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
         """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
-        if buffer.nbytes >= _MANY_BYTES and self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):
+        if self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):
             return
-        if chunk or not self._fresh:
-            start = (self._purpose + (chunk << 32)).to_bytes(_BLOCK_BYTES, "big")
-            self._encryptor.reset_nonce(start)
-        self._fresh = False
+        start, encryptor = self._purpose + (chunk << 32), self._encryptor
+        if encryptor is None:
+            beginning = _BEGINNINGS.get(start) or modes.CTR(start.to_bytes(_BLOCK_BYTES, "big"))
+            encryptor = self._encryptor = Cipher(algorithms.AES(self._key), beginning).encryptor()
+        else:
+            encryptor.reset_nonce(start.to_bytes(_BLOCK_BYTES, "big"))
         target = buffer.view(np.uint8).data
         size = len(target)
         if size <= len(_ZEROS):
-            self._encryptor.update_into(_ZEROS[:size], target)
+            encryptor.update_into(_ZEROS[:size], target)
             return
         for begin in range(0, size, len(_ZEROS)):
             part = target[begin : begin + len(_ZEROS)]
-            self._encryptor.update_into(_ZEROS[: len(part)], part)
+            encryptor.update_into(_ZEROS[: len(part)], part)
 
     def _fill_compiled(self, chunk: int, buffer: NDArray[Any]) -> bool:
-        """Fill a buffer by a kernel, which makes the same words in half the time; return whether there is one."""
+        """Fill a buffer by a kernel, where there is one for so many words; return whether it did."""
+        is_short = buffer.nbytes < _MANY_BYTES
+        if is_short and not _serves_short_calls():
+            return False
         from dpfast.kernels import keystream  # not at the top: few words do without numba
 
+        counter, target = np.int64(chunk << 32), buffer.view(np.uint8)
+        if is_short:
+            if keystream.can_encrypt():
+                keystream.fill_at_once(np.frombuffer(self._key, np.uint8), counter, target)
+                return True
+            return False
         if not keystream.can_fill():
             return False
         if self._schedule is None:
             self._schedule = np.empty(keystream.SCHEDULE_WORDS, np.uint64)
             keystream.prepare_key(np.frombuffer(self._key, np.uint8), self._schedule)
-        keystream.fill_words(self._schedule, np.int64(chunk << 32), buffer.view(np.uint8))
+        keystream.fill_words(self._schedule, counter, target)
         return True
+
+
+def _serves_short_calls() -> bool:
+    """Count a call for few words; return whether they have been so many that a kernel is worth loading for them.
+
+    The words are the same.
+    """
+    global _short_calls
+    if _short_calls >= _MANY_CALLS:
+        return True
+    _short_calls += 1
+    return False
 
 
 class Keystream:

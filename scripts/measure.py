@@ -80,7 +80,8 @@ def avx2_alone() -> dict[str, str]:
     wider = [feature for feature in __cpu_dispatch__ if feature.startswith(("AVX512", "X86_V4"))]
     return {
         "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": "+avx2",  # the name alone would keep what this processor has
+        # The name alone would keep what this processor has. AES is asked for by name where the plugin may be compiled.
+        "NUMBA_CPU_FEATURES": "+avx2,+aes,+sse2,+ssse3",
         "NUMBA_CACHE_DIR": str(AVX2_KERNELS),
         "NPY_DISABLE_CPU_FEATURES": ",".join(wider),
     }

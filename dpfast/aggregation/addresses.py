@@ -10,7 +10,7 @@ import re
 from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["is_address", "reason_of_reader", "shown_path"]
+__all__ = ["answer_of_store", "is_address", "reason_of_reader", "shown_path"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 #: No part of a time, as in "after 511.3ms", of a port, or of another number.
@@ -65,10 +65,22 @@ def reason_of_reader(path: str, error: BaseException) -> str:
     'the footer is cut short'
 
     """
-    text = " ".join(str(error).split())
     if not is_address(path):
-        return text[:120]
-    for number in _STATUS.findall(text):
+        return " ".join(str(error).split())[:120]
+    told = "the store does not answer, has no such object, or lacks credentials: see the environment's"
+    return answer_of_store(error) or told
+
+
+def answer_of_store(error: BaseException) -> str | None:
+    """Return what a store answered, its number alone; None where the error has none.
+
+    Examples
+    --------
+    >>> answer_of_store(OSError("after 511.3ms, status code: 404, you sent the key AKIA5"))
+    'the store answered 404 Not Found'
+
+    """
+    for number in _STATUS.findall(" ".join(str(error).split())):
         if int(number) in set(HTTPStatus):
             return f"the store answered {number} {HTTPStatus(int(number)).phrase}"
-    return "the store does not answer, has no such object, or lacks credentials: see the environment's"
+    return None

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.private import Private
+from dpfast.columns.fresh import fresh_array
 from dpfast.kernels.grouping.by_group import (
     STAGED,
     count_codes,
@@ -24,6 +25,8 @@ __all__ = ["Collector", "GroupedPoints", "count_different", "point_dtype", "sort
 
 #: Groups whose waiting points fit into the second-level cache.
 _MOST_STAGED = 8192
+#: Rows whose memory is taken at once, where as many were met before: fresh pages cost more than what is written there.
+_MOST_ROOM = 1 << 20
 #: So many different values of a group are counted by a table, more by sorting.
 _FEW = 4096
 
@@ -124,6 +127,10 @@ def sorted_points(points: GroupedPoints) -> tuple[NDArray[np.int64], NDArray[np.
     return owners, own
 
 
+def _no_room(dtype: type[np.signedinteger[Any]]) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    return np.empty(0, np.uint32), np.empty(0, dtype)
+
+
 class Collector:
     """Rows met block by block, to be sorted by group at the end; one for each thread.
 
@@ -142,15 +149,28 @@ class Collector:
         self._dtype = point_dtype(points)
         self._slots: list[NDArray[np.uint32]] = []
         self._points: list[NDArray[Any]] = []
+        self._room = _no_room(self._dtype)
+        self._met = 0
 
     def add(self, slots: NDArray[Any], points: NDArray[np.int64]) -> None:
         """Add rows: each one's slot, and its point, 0 for none."""
-        slots_kept, points_kept = np.empty(points.size, np.uint32), np.empty(points.size, self._dtype)
+        slots_kept, points_kept = self._memory_for(points.size)
         narrow_points(slots, points, self._trash, slots_kept, points_kept, self.counts)
         self._slots.append(slots_kept)
         self._points.append(points_kept)
 
+    def _memory_for(self, rows: int) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+        """Return memory for the slots and the points of so many rows."""
+        if rows > self._room[0].size:
+            room = max(rows, min(self._met, _MOST_ROOM))
+            self._room = fresh_array(room, np.dtype(np.uint32)), fresh_array(room, np.dtype(self._dtype))
+        self._met += rows
+        slots, points = self._room
+        self._room = slots[rows:], points[rows:]
+        return slots[:rows], points[:rows]
+
     def _sort(self, cursors: NDArray[np.int64], out: NDArray[Any]) -> None:
+        self._room = _no_room(self._dtype)
         self._slots.reverse()
         self._points.reverse()
         if cursors.size > _MOST_STAGED:
@@ -168,7 +188,7 @@ class Collector:
         counts = np.array([collector.counts[:-1] for collector in collectors])
         stops = np.cumsum(counts.sum(axis=0))
         starts = stops - counts.sum(axis=0)
-        out = np.empty(int(stops[-1]) if stops.size else 0, collectors[0]._dtype)
+        out = fresh_array(int(stops[-1]) if stops.size else 0, np.dtype(collectors[0]._dtype))
         cursors = starts + np.cumsum(counts, axis=0) - counts
 
         def sort(first: int, last: int) -> None:

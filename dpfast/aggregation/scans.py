@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dpfast.aggregation.addresses import shown_path
+from dpfast.aggregation.addresses import answer_of_store, shown_path
 from dpfast.aggregation.avro import scan_avro
 from dpfast.aggregation.casting import cast_column, cast_text, read_cast, with_casts
 from dpfast.aggregation.csv_fields import CsvFields, Declared
@@ -19,7 +19,7 @@ from dpfast.aggregation.private import Private
 from dpfast.aggregation.protocols import Rows
 from dpfast.aggregation.reading_rows import BLOCK_ROWS, Blocks, frame_of_blocks, read_blocks
 from dpfast.aggregation.remembering import Remembered
-from dpfast.errors import ColumnError, FileError, ParameterError
+from dpfast.errors import ColumnError, DpfastError, FileError, ParameterError, Words
 
 __all__ = ["Source", "scan_files"]
 
@@ -120,12 +120,28 @@ class Source(Private):
         return int(frame.lazy().select(pl.len()).collect(engine="streaming").item())
 
     def schema(self) -> pl.Schema:
-        """Return the names and dtypes of the columns, which are found once."""
+        """Return the names and dtypes of the columns, which are found once.
+
+        Raises
+        ------
+        ParameterError
+            If Polars cannot tell them, of a user's own LazyFrame.
+
+        """
         return self._schema
 
     @cached_property
     def _schema(self) -> pl.Schema:
-        return self.frame.collect_schema()
+        try:
+            return self.frame.collect_schema()
+        except (MemoryError, DpfastError):
+            raise
+        except (Exception, pl.exceptions.PanicException) as error:
+            kind = type(error).__name__
+            reason = answer_of_store(error) if isinstance(error, (OSError, pl.exceptions.ComputeError)) else None
+        # Out here no traceback holds the engine's report, which may quote what opens a store.
+        given = Words(f"one of which Polars does not know them ({reason or kind})")
+        raise ParameterError("data", given, "a frame of known columns", "data.collect_schema() shows Polars' report")
 
     def check(self) -> None:
         """Refuse files that changed since they were opened, and rows that cannot be read.

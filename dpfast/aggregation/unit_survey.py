@@ -63,8 +63,8 @@ class UnitSurvey(Private):
         def count(first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             units, shares = np.zeros_like(self.units), np.zeros_like(self.shares)
             last_unit, place = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
-            rows = np.empty(max(min(order.longest, keys), 1), np.int64)
-            scratch = last_unit, place, rows
+            most = max(min(order.longest, keys), 1)
+            scratch = last_unit, place, np.empty(most, np.int32), np.empty(most, np.int64)
             points = GROUP_POINTS, ROW_POINTS, _LOOKED_UP
             survey_units(*shares_of[first], order.starts, order.groups, _SHARES, *points, *scratch, units, shares)
             return units, shares

@@ -264,7 +264,8 @@ class Rows:
             _check_range(epsilon, 1e6, "epsilon")
         self._check_scale(scale)
         kind, parameters = self._laplace_event(scale, size, epsilon)
-        return Part(rows, "laplace", scale, ChargeColumns(kind, parameters, epsilon, None, self.description))
+        charge = ChargeColumns.to_check(kind, parameters, epsilon, None, self.description)
+        return Part(rows, "laplace", scale, charge)
 
     def _laplace_event(self, scale: Floats, size: Floats, epsilon: Floats) -> tuple[type, dict[str, Floats]]:
         """Return what Laplace noise on these values is: discrete, continuous, or just epsilon."""
@@ -280,7 +281,8 @@ class Rows:
     ) -> Part:
         self._check_scale(scale)
         event = {"scale": scale, "sensitivity": size}
-        return Part(rows, "gaussian", scale, ChargeColumns(Gaussian, event, epsilon, delta, self.description))
+        charge = ChargeColumns.to_check(Gaussian, event, epsilon, delta, self.description)
+        return Part(rows, "gaussian", scale, charge)
 
     def _check_scale(self, scale: Floats) -> None:
         largest = 2.0**60 if self.whole else 2.0**960

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -22,7 +22,7 @@ from dpfast.kernels.compilation import kernel
 from dpfast.kernels.encryption import BATCH_BYTES, SCHEDULE_BYTES, encryption, has_aes, vector_blocks
 from dpfast.kernels.intrinsics import address_of
 
-__all__ = ["BATCH_BYTES", "SCHEDULE_WORDS", "can_fill", "fill_words", "prepare_key"]
+__all__ = ["BATCH_BYTES", "SCHEDULE_WORDS", "can_encrypt", "can_fill", "fill_at_once", "fill_words", "prepare_key"]
 
 SCHEDULE_WORDS = SCHEDULE_BYTES // 8
 _I64 = ir.IntType(64)
@@ -35,13 +35,19 @@ def _features() -> dict[str, bool]:
 
 
 @cache
-def can_fill() -> bool:
-    """Return whether kernels are compiled for vectors of more than one block: OpenSSL is as fast with single blocks.
+def can_encrypt() -> bool:
+    """Return whether kernels are compiled for a processor that encrypts.
 
     The cipher is written for an LLVM in which pointers have no type: llvmlite has it from LLVM 16 on.
     """
     known = platform.machine() in ("x86_64", "AMD64") and llvm.llvm_version_info[0] >= _LEAST_LLVM
-    return known and has_aes(_features()) and vector_blocks(_features()) > 1
+    return known and has_aes(_features())
+
+
+@cache
+def can_fill() -> bool:
+    """Return whether they are for vectors of more than one block: OpenSSL is as fast with single blocks."""
+    return can_encrypt() and vector_blocks(_features()) > 1
 
 
 def _call(context: Any, builder: Any, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -82,13 +88,26 @@ def prepare_key(key, schedule):
 
 
 @kernel
+def _fill_rest(schedule, counter, words):
+    """Fill fewer than BATCH_BYTES."""
+    block = np.empty(BATCH_BYTES, np.uint8)
+    _fill(address_of(schedule), counter, address_of(block), np.int64(1))
+    for i in range(words.size):
+        words[i] = block[i]
+    block[:] = np.uint8(0)
+
+
+@kernel
 def fill_words(schedule, counter, words):
-    """Fill ``words`` (uint8, BATCH_BYTES at least) with encrypted counters from ``counter`` on.
+    """Fill ``words`` (uint8) with encrypted counters from ``counter`` on.
 
     The counter is the lower half (int64) of one whose upper half is 0.
     """
     batches = words.size // BATCH_BYTES
     whole = batches * BATCH_BYTES
+    if batches == 0:
+        _fill_rest(schedule, counter, words)
+        return
     _fill(address_of(schedule), counter, address_of(words), np.int64(batches))
     if whole < words.size:
         # The last batch ends with the last whole block; it makes words once more that are there, the same.
@@ -96,11 +115,16 @@ def fill_words(schedule, counter, words):
         begin = last - BATCH_BYTES
         _fill(address_of(schedule), counter + np.int64(begin // 16), address_of(words) + begin, np.int64(1))
         if last < words.size:
-            block = np.empty(BATCH_BYTES, np.uint8)
-            _fill(address_of(schedule), counter + np.int64(last // 16), address_of(block), np.int64(1))
-            for i in range(words.size - last):
-                words[last + i] = block[i]
-            block[:] = np.uint8(0)
+            _fill_rest(schedule, counter + np.int64(last // 16), words[last:])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+@kernel
+def fill_at_once(key, counter, words):
+    """Fill ``words`` as `fill_words` does, of any size, under a key whose round keys are made here, and wiped."""
+    schedule = np.empty(SCHEDULE_WORDS, np.uint64)
+    prepare_key(key, schedule)
+    fill_words(schedule, counter, words)
+    schedule[:] = np.uint64(0)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -49,6 +49,49 @@ def least_steps(first, second, most):
         steps += 1
 
 
+@inlined
+def first_apart(x, i, width):
+    """Return where the first value stands that is ``width`` or more above x[i], in sorted x; its size for none."""
+    near, apart = i, x.size
+    while near < apart:
+        middle = (near + apart) // 2
+        if is_nearer(x[middle], x[i], width):
+            near = middle + 1
+        else:
+            apart = middle
+    return apart
+
+
+@inlined
+def rows_to_exchange(x, low, high, a, b):
+    """Return what `rows_to_leave` does, where rows are exchanged.
+
+    A window that begins before rank a needs as many rows moved up as the one at rank a, or more; one that begins later
+    needs a row more for each rank. So it is with two values far apart, the lower one of rank a or above. Only so many
+    ranks are looked at as the rows that are needed at last.
+    """
+    n = x.size
+    best = n + 2
+    if low > 0.0 and n > 0:
+        within = first_apart(x, a - 1, low)
+        for i in range(a - 1, n):
+            if i + 1 - a > best:
+                break
+            while within < n and is_nearer(x[within], x[i], low):
+                within += 1
+            best = min(best, i + 1 - a + max(0, b - within))
+    # Before the lowest value stands -infinity, and infinity after the highest.
+    best = min(best, a + max(0, 1 - b))
+    upper = first_apart(x, a - 1, high) if n > 0 else 0
+    for i in range(a - 1, -1, -1):
+        if a - (i + 1) > best:
+            break
+        while upper > i + 1 and not is_nearer(x[upper - 1], x[i], high):
+            upper -= 1
+        best = min(best, a - (i + 1) + max(0, upper + 1 - b))
+    return best
+
+
 @kernel
 def rows_to_leave(x, low, high, replace):
     """Return the least number of rows to change before the distance between the quartiles is < low or >= high.
@@ -66,19 +109,15 @@ def rows_to_leave(x, low, high, replace):
     """
     n = x.size
     a, b = (n + 3) // 4, (3 * n + 3) // 4
+    if replace:
+        return rows_to_exchange(x, low, high, a, b)
     best = n + 2
     within = 0
     if low > 0.0:
         for i in range(n):
             while within < n and is_nearer(x[within], x[i], low):
                 within += 1
-            if replace:
-                cost = max(0, i + 1 - a) + max(0, b - within)
-                if i + 1 - a > best:
-                    break
-            else:
-                cost = least_steps(4 * i - n + 1, 4 * (n - within) - n, n)
-            best = min(best, cost)
+            best = min(best, least_steps(4 * i - n + 1, 4 * (n - within) - n, n))
     # The lowest value that is so far above the one before: -infinity comes first, and infinity last.
     upper = 0
     for i in range(-1, n):
@@ -86,11 +125,7 @@ def rows_to_leave(x, low, high, replace):
         if i >= 0:
             while upper < n and is_nearer(x[upper], x[i], high):
                 upper += 1
-        if replace:
-            cost = max(0, a - (i + 1)) + max(0, upper + 1 - b)
-        else:
-            cost = least_steps(n - 4 * (i + 1), n - 4 * (n - upper) + 1, upper - (i + 1))
-        best = min(best, cost)
+        best = min(best, least_steps(n - 4 * (i + 1), n - 4 * (n - upper) + 1, upper - (i + 1)))
     return best
 
 
@@ -126,4 +161,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -171,6 +171,18 @@ class ChargeColumns(Shown):
     def __post_init__(self) -> None:
         self.check()
 
+    @classmethod
+    def to_check(
+        cls,
+        kind: type,
+        parameters: dict[str, NDArray[np.float64]],
+        epsilon: NDArray[np.float64] | None,
+        delta: NDArray[np.float64] | None,
+        description: str,
+    ) -> ChargeColumns:
+        """Return columns that are checked when they are charged, as all are, and not before that, too."""
+        return _made(cls, kind, parameters, epsilon, delta, description, {})
+
     @property
     def count(self) -> int:
         """How many queries."""
@@ -234,12 +246,17 @@ class ChargeColumns(Shown):
     @property
     def epsilon_units(self) -> int:
         """The sum of all epsilons, exactly."""
-        return self._totals["charged_epsilon"]
+        return self._total("charged_epsilon")
 
     @property
     def delta_units(self) -> int:
         """The sum of all deltas, exactly."""
-        return self._totals["charged_delta"]
+        return self._total("charged_delta")
+
+    def _total(self, name: str) -> int:
+        if not self._totals:
+            self.check()
+        return self._totals[name]
 
 
 def recorded(kind: type[_Item], *values: object) -> _Item:
@@ -247,10 +264,16 @@ def recorded(kind: type[_Item], *values: object) -> _Item:
 
     Unlike a new charge, it may have an event that costs more than the charge: an earlier dpfast let that pass.
     """
+    item = _made(kind, *values)
+    item._check_fields()
+    return item
+
+
+def _made(kind: type[_Item], *values: object) -> _Item:
+    """Return a charge or columns with the values of all its fields, not checked."""
     item = object.__new__(kind)
     for one, value in zip(fields(kind), values, strict=True):
         object.__setattr__(item, one.name, value)
-    item._check_fields()
     return item
 
 

@@ -100,16 +100,19 @@ from 0; stop is the first one after the range
     """
     rows = _checked_rows(weights)
     asked, coefficients, is_checked = _checked_query(query, rows.shape, weights.shape)
-    if coefficients is None:
+    if asked is not None:
         _update_one(rows.reshape(-1), asked, checked_eta(eta, asked.table, LARGEST_ETA))
         return weights
-    etas = checked_eta(eta, (rows.shape[0],) if as_array(eta, "eta").ndim else None, LARGEST_ETA)
-    totals, insides = np.empty((2, rows.shape[0]))
-    signed, other = kernels_of_rows.weigh_rows(rows, coefficients, totals, insides)
-    if other and not is_checked:
-        raise refuse_coefficients(OTHER_INTEGERS)
-    refuse_weights(rows, signed, float(totals[0]) if totals.size == 1 else totals, "weights")
-    kernels_of_rows.multiply_rows(rows, coefficients, np.atleast_1d(etas), totals, insides)
+    etas: Any = eta
+    if type(eta) is not float or not abs(eta) <= LARGEST_ETA:
+        etas = checked_eta(eta, (rows.shape[0],) if as_array(eta, "eta").ndim else None, LARGEST_ETA)
+    etas, totals, insides = np.atleast_1d(etas), *np.empty((2, rows.shape[0]))
+    if not kernels_of_rows.update_rows(rows, coefficients, etas, totals, insides):
+        signed, other = kernels_of_rows.weigh_rows(rows, coefficients, totals, insides)
+        if other and not is_checked:
+            raise refuse_coefficients(OTHER_INTEGERS)
+        refuse_weights(rows, signed, float(totals[0]) if totals.size == 1 else totals, "weights")
+        kernels_of_rows.multiply_rows(rows, coefficients, etas, totals, insides)
     return weights
 
 
@@ -129,8 +132,8 @@ def _checked_rows(weights: object) -> NDArray[np.float64]:
 
 def _checked_query(
     query: Any, rows: tuple[int, ...], shape: tuple[int, ...]
-) -> tuple[LinearQuery, NDArray[np.number[Any]] | None, bool]:
-    """Return the query, its coefficients in two dimensions if they are numbers for rows, and whether they are checked.
+) -> tuple[LinearQuery | None, NDArray[np.number[Any]] | None, bool]:
+    """Return the query, or its coefficients in two dimensions if they are numbers for rows, and if they are checked.
 
     The kernel looks at bytes while it reads them.
     """
@@ -140,9 +143,9 @@ def _checked_query(
             raise ParameterError(
                 "query", Words(f"of shape {array.shape}"), f"of shape {shape}" + f" or {rows[1:]}" * (shape != rows[1:])
             )
-        is_checked = array.dtype != np.uint8
-        query = DenseQuery(array if is_checked else np.ascontiguousarray(array).view(np.bool_))
-        return query, query.coefficients(array.shape).reshape(-1, rows[1]), is_checked
+        if array.dtype in (np.uint8, np.bool_):
+            return None, np.ascontiguousarray(array).reshape(-1, rows[1]).view(np.uint8), array.dtype != np.uint8
+        return None, DenseQuery(array).coefficients(array.shape).reshape(-1, rows[1]), True
     asked = linear_query(query, getattr(query, "shape", rows[1:]))
     own = getattr(asked, "shape", rows[1:])
     if math.prod(own) != rows[1]:
@@ -151,7 +154,7 @@ def _checked_query(
         return asked, None, True
     if asked.table is not None:
         raise ParameterError("query", Words("a table of queries"), "one query, where the weights have several rows")
-    return asked, asked.coefficients(own).reshape(1, -1), True
+    return None, asked.coefficients(own).reshape(1, -1), True
 
 
 def _update_one(weights: NDArray[np.float64], query: LinearQuery, eta: Any) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpfast.integrations.plugin.library import reads_glue
-from dpfast.kernels.plugin.building import can_compile
 from dpfast.kernels.encryption import BATCH_BYTES, encryption, has_aes, schedule_bytes, vector_blocks
+from dpfast.kernels.plugin.building import can_compile
 from dpfast.randomness import Keystream, Purpose
 
 if not (can_compile() and reads_glue()):

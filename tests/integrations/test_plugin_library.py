@@ -284,6 +284,51 @@ def test_every_reason_ends_in_python(home, monkeypatch, plugin, reason):
     assert pl.DataFrame({"n": [7]}).select(expr).item() == 7
 
 
+LINKERS = {
+    "nowhere": (None, "cc cannot be run (No such file or directory)"),
+    "no program": ("no program", "cc cannot be run (Exec format error)"),
+    "silent": ("#!/bin/sh\nexit 1\n", "cc could not link it"),
+    "telling": (
+        "#!/bin/sh\necho final link failed: No space left on device >&2\necho more >&2\nexit 1\n",
+        "cc could not link it (final link failed: No space left on device)",
+    ),
+    "of no library": (
+        '#!/bin/sh\nprintf "no library" > "$3"\n',
+        "it could not be loaded (",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LINKERS)
+def test_the_reason_is_the_one_that_there_was(home, monkeypatch, tmp_path, kind):
+    """What fails in the user's folder fails in the other one, too: the reason is that of the last one, in one line."""
+    program, reason = LINKERS[kind]
+    linker = tmp_path / "cc"
+    if program is not None:
+        linker.write_text(program)
+        linker.chmod(0o700)
+    monkeypatch.setattr(building, "_linker", lambda: [str(linker), "-shared", "-o"])
+    monkeypatch.setattr(building, "_compiled", lambda: b"no object")
+    with pytest.raises(building.UnavailableError) as caught:
+        building.library()
+    told = str(caught.value)
+    assert told.startswith(reason) if reason.endswith("(") else told == reason
+    assert "\n" not in told
+    assert list(home.glob("*.so")) == []
+
+
+def test_a_disk_that_is_full_in_one_folder_is_not_in_the_other(home, quick, monkeypatch):
+    link = building._link
+
+    def full(folder, linker):
+        if folder.is_relative_to(home):
+            raise building._LinkError("ld could not link it (No space left on device)")
+        return link(folder, linker)
+
+    monkeypatch.setattr(building, "_link", full)
+    assert not building.library().path.is_relative_to(home)
+
+
 def test_what_the_library_shows_and_needs(plugin):
     """No function of Python's, and none but the C library's and the loader's."""
     if shutil.which("nm") is None:

@@ -75,6 +75,7 @@ NOISE_KERNELS = {
     "selection.argmax._keep_contenders": None,
     "selection.argmax.select_chunk": None,
     "selection.argmax.compare_groups": None,
+    "selection.argmax.select_row": None,
     "selection.thresholds.bound_thresholds": None,
     "selection.thresholds._bound_above": r"<(4|8) x double>",
     "selection.thresholds._count_reaching": r"<(4|8) x double>",

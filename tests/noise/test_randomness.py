@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import dpfast as dpf
 import dpfast.randomness
+from dpfast import randomness
 from dpfast.columns import BLOCK_ROWS
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.kernels import keystream
@@ -60,7 +61,7 @@ def test_nist_and_fips_vectors_through_the_oracle():
 def test_nist_vector_through_words():
     """Words.fill gives the NIST keystream where its counter starts at the NIST counter."""
     words = Words(NIST_KEY, Purpose.NOISE)
-    words._purpose, words._fresh = NIST_COUNTER, False
+    words._purpose = NIST_COUNTER
     buffer = np.empty(64, np.uint8)
     words.fill(0, buffer)
     assert buffer.tobytes() == NIST_STREAM
@@ -77,15 +78,19 @@ def test_round_keys_are_gone_with_their_words():
     assert not schedule.any()
 
 
-@pytest.mark.skipif(not keystream.can_fill(), reason="kernels are not compiled for vectors of AES blocks")
+@pytest.mark.skipif(not keystream.can_encrypt(), reason="kernels are not compiled for AES instructions")
 @pytest.mark.parametrize("chunk", [0, 1, 77, 2**24 + 3, 2**31 - 1])
-@pytest.mark.parametrize("size", [512, 513, 528, 1023, 1024, 1040, 6 * 7233, 4 * BLOCK_ROWS])
-def test_compiled_words_are_those_of_openssl(chunk, size, seed):
+@pytest.mark.parametrize("size", [0, 1, 16, 20, 511, 512, 513, 528, 1023, 1024, 1040, 6 * 7233, 4 * BLOCK_ROWS])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_compiled_words_are_those_of_openssl(chunk, size, at_once, seed):
     """Whole batches, whole blocks behind them, and parts of a block; nothing beyond the end is written."""
     key = np.random.default_rng(seed).bytes(32)
     schedule, filled = np.empty(keystream.SCHEDULE_WORDS, np.uint64), np.full(size + 64, 0x55, np.uint8)
-    keystream.prepare_key(np.frombuffer(key, np.uint8), schedule)
-    keystream.fill_words(schedule, np.int64(chunk << 32), filled[:size])
+    if at_once:
+        keystream.fill_at_once(np.frombuffer(key, np.uint8), np.int64(chunk << 32), filled[:size])
+    else:
+        keystream.prepare_key(np.frombuffer(key, np.uint8), schedule)
+        keystream.fill_words(schedule, np.int64(chunk << 32), filled[:size])
     cipher = Cipher(algorithms.AES(key), modes.CTR((chunk << 32).to_bytes(16, "big"))).encryptor()
     assert filled[:size].tobytes() == cipher.update(bytes(size))
     assert (filled[size:] == 0x55).all()
@@ -102,6 +107,21 @@ def test_few_words_many_words_and_no_compiled_words_are_the_same(monkeypatch, se
     monkeypatch.setattr(keystream, "can_fill", lambda: False)
     words.fill(5, without)
     assert np.array_equal(many, without)
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+@pytest.mark.parametrize("size", [1, 20, 512, 4096])
+def test_words_of_the_first_short_calls_are_those_of_later_ones(purpose, size, monkeypatch, seed):
+    """A kernel makes the words of short calls once there have been many."""
+    key = np.random.default_rng(seed).bytes(32)
+    monkeypatch.setattr(randomness, "_short_calls", 0)
+    before, after = np.empty((2, randomness._MANY_CALLS, size), np.uint8)
+    for filled in (before, after):
+        for chunk in range(len(filled)):
+            Words(key, purpose).fill(7 * chunk, filled[chunk])
+    assert np.array_equal(before, after)
+    if purpose == Purpose.NOISE:
+        assert randomness._short_calls == randomness._MANY_CALLS
 
 
 @pytest.mark.parametrize("purpose", list(Purpose))

@@ -16,7 +16,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation.addresses import is_address, reason_of_reader, shown_path
 from dpfast.aggregation.sources import path_of
-from dpfast.errors import DpfastError
+from dpfast.errors import DpfastError, ParameterError
 
 from .kinds import KEYS, SCHEMA, WRITERS, frame, refused
 
@@ -242,6 +242,39 @@ def test_no_error_shows_a_credential(address, suffix, monkeypatch):
 
 def fails(source, **options):
     raise OSError(f"Generic error, you sent {source} with {SECRET}")
+
+
+@pytest.mark.parametrize("scan", [pl.scan_parquet, pl.scan_ipc])
+def test_a_users_own_scan_that_cannot_be_opened_is_refused_in_our_words(store, scan):
+    """Polars' report of a store may quote what opens it, and a plan needs the columns before anything is charged."""
+    address = f"s3://user:{SECRET}@{store.bucket}/none.{'parquet' if scan is pl.scan_parquet else 'arrow'}"
+    options = {"max_retries": 0, "aws_secret_access_key": SECRET}
+    for unit in ({"privacy_unit": "row"}, {"privacy_unit": "u", "max_groups": 2, "max_rows_per_group": 9}):
+        with pytest.raises(ParameterError) as caught:
+            dpf.plan(scan(address, storage_options=options), "k", keys=KEYS, n=dpf.count(), epsilon=0.5, **unit)
+        told = str(caught.value)
+        assert told.startswith(
+            "data must be a frame of known columns, but was one of which Polars does not know them ("
+        )
+        assert "\n" not in told
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_lazy_frame_of_unknown_columns_is_refused_in_our_words(tmp_path):
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    broken = {
+        "ColumnNotFoundError": pl.LazyFrame({"a": [1]}).select("none such"),
+        "FileNotFoundError": pl.scan_parquet(tmp_path / "none.parquet"),
+        "ComputeError": pl.scan_parquet(tmp_path / "cut.parquet"),
+    }
+    for kind, lazy in broken.items():
+        ledger = dpf.Ledger(epsilon=1.0)
+        with pytest.raises(ParameterError) as caught:
+            dpf.release(lazy, "k", keys=KEYS, n=dpf.count(), privacy_unit="row", epsilon=0.5, ledger=ledger)
+        assert f"({kind})" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert ledger.spent.epsilon == 0
 
 
 def test_an_address_on_another_machine_is_no_file():

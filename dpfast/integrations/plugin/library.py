@@ -40,6 +40,7 @@ _DIGEST_BYTES = 32
 _FOOTER_BYTES = 512
 _MOST_KEPT = 8
 _SECONDS_TO_END = 10.0
+_MOST_TOLD = 300
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -49,6 +50,10 @@ _TRIED = MAGIC + struct.pack("<d", 1.0)
 
 class UnavailableError(Exception):
     """The library cannot be had here, for the reason in words."""
+
+
+class _LinkError(OSError):
+    """The linker fails, in this folder or in all."""
 
 
 class Library:
@@ -178,18 +183,22 @@ def _open() -> Library:
         raise UnavailableError("the processor or the system is none that it is written for")
     if not reads_glue():
         raise UnavailableError("the installed version of Numba cannot read it; install 0.62 or later")
-    name, linker = f"plugin-{_fingerprint()}.so", _linker()
+    name, linker, reason = f"plugin-{_fingerprint()}.so", _linker(), "there is no folder for it that is this user's own"
     for folder in _folders():
         path = folder / name
         for _ in range(2):
+            step = "written"
             try:
                 _provide(path, linker)
+                step = "loaded"
                 return Library(path)
-            except OSError:
-                # A damaged file, or a file system without programs.
+            except OSError as error:
+                # A damaged file, a file system without programs, or a linker that does not do.
+                told = str(error) if isinstance(error, _LinkError) else f"it could not be {step} ({error})"
+                reason = " ".join(told.split())[:_MOST_TOLD]
                 with suppress(OSError):
                     path.unlink()
-    raise UnavailableError("no folder could be written to, or none that programs may be loaded from")
+    raise UnavailableError(reason)
 
 
 def reads_glue() -> bool:
@@ -312,9 +321,16 @@ def _link(folder: Path, linker: list[str]) -> Path:
     """Compile and link the library in a folder; return where it is."""
     given, made = folder / "plugin.o", folder / "plugin.so"
     given.write_bytes(_compiled())
-    run = subprocess.run([*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    program = Path(linker[0]).name
+    try:
+        run = subprocess.run(
+            [*linker, made, given], stdin=subprocess.DEVNULL, capture_output=True, check=False, errors="replace"
+        )
+    except OSError as error:
+        raise _LinkError(f"{program} cannot be run ({error.strerror})") from None
     if run.returncode != 0 or not made.exists():
-        raise UnavailableError(f"{Path(linker[0]).name} could not link it")
+        said = run.stderr.strip().splitlines()[:1]
+        raise _LinkError(f"{program} could not link it{''.join(f' ({line})' for line in said)}")
     made.chmod(0o700)
     # What stands behind its last section no loader reads, but DuckDB does: what extension this is, and a signature. In
     # place of the signature's end stands a digest.

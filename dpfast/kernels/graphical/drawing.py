@@ -70,4 +70,4 @@ def draw_conditionally(table, starts, order, words, drawn):
             drawn[order[start + i]] = column
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
+from dpfast.kernels.grouping.surveying import count_by_group
 from dpfast.kernels.intrinsics import high_product
 
 __all__ = ["bound_units", "choose_rows", "count_unit_rows", "sort_by_unit"]
@@ -111,11 +112,9 @@ def bound_units(
         The most rows that it keeps in each, at least 1.
     words : uint64
         Fresh uniform words, each read at most once.
-    last_unit : int32, one per group
-        -1 at first; then the last unit that was seen in the group.
-    place : int32, one per group
-        Scratch: the group's place in ``distinct``, -1 if the unit does not keep it.
-    distinct, counts, wanted : int32, int64, int64
+    last_unit, place, distinct, counts
+        Scratch, as in `count_by_group`; -1 in ``last_unit``, and in ``place`` for groups that a unit does not keep.
+    wanted : int64
         Scratch, as long as the most groups that a unit may have.
     unit_table, row_table : int64, one per group and the trash
         Kept units and kept rows are added here.
@@ -145,18 +144,7 @@ def bound_units(
         if used + needed > len(words):
             break
 
-        groups = 0
-        for j in range(start, stop):
-            group = sorted_groups[j]
-            if last_unit[group] != unit:
-                last_unit[group] = unit
-                place[group] = groups
-                distinct[groups] = group
-                counts[groups] = 1
-                groups += 1
-            else:
-                counts[place[group]] += 1
-
+        groups = count_by_group(unit, sorted_groups[start:stop], last_unit, place, distinct, counts)
         kept = groups
         if groups > max_groups:
             kept = max_groups
@@ -205,4 +193,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

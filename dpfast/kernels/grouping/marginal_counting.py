@@ -69,4 +69,4 @@ def count_marginals(codes, known, members, starts, sizes, offsets, tables):
             tables[cell if inside else trash] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

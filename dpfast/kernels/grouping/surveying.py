@@ -7,7 +7,38 @@ import numpy as np
 from dpfast.kernels.compilation import inlined, kernel
 from dpfast.kernels.intrinsics import high_product
 
-__all__ = ["choose_ranks", "draw_rows", "survey_units"]
+__all__ = ["choose_ranks", "count_by_group", "draw_rows", "survey_units"]
+
+
+@kernel
+def count_by_group(unit, groups, last_unit, place, distinct, counts):
+    """Count one unit's rows by group, and return how many groups it has.
+
+    Parameters
+    ----------
+    unit
+        The unit's number.
+    groups : int32
+        Its rows' groups.
+    last_unit : int32, one per group
+        -1 at first; then the last unit that was seen in the group.
+    place : int32, one per group
+        Set to the group's place in ``distinct``.
+    distinct, counts : int32, int64
+        The unit's groups, in the order they were met, and its rows in each; as long as the most that a unit may have.
+    """
+    found = 0
+    for j in range(len(groups)):
+        group = groups[j]
+        if last_unit[group] != unit:
+            last_unit[group] = unit
+            place[group] = found
+            distinct[found] = group
+            counts[found] = 1
+            found += 1
+        else:
+            counts[place[group]] += 1
+    return found
 
 
 @inlined
@@ -37,6 +68,7 @@ def survey_units(
     looked_up,
     last_unit,
     place,
+    distinct,
     rows,
     units,
     shares,
@@ -55,26 +87,14 @@ def survey_units(
         What a unit's shares add up to at most: rounded down, so that they never exceed it.
     group_points, row_points, looked_up
         The least numbers of groups and of rows of each row and column, and the places of small numbers.
-    last_unit : int32, one per group
-        -1 at first; then the last unit that was seen in the group.
-    place : int32, one per group
-        Scratch: the group's place in ``rows``.
-    rows : int64
-        Scratch, as long as the most groups that a unit may have.
+    last_unit, place, distinct, rows
+        Scratch, as in `count_by_group`; -1 in ``last_unit``.
     units, shares : int64
         Added to: a count for each of ``group_points``, and of all pairs with ``row_points``.
     """
     for unit in range(first, last):
-        groups = 0
-        for j in range(starts[unit], starts[unit + 1]):
-            group = sorted_groups[j]
-            if last_unit[group] != unit:
-                last_unit[group] = unit
-                place[group] = groups
-                rows[groups] = 1
-                groups += 1
-            else:
-                rows[place[group]] += 1
+        own = sorted_groups[starts[unit] : starts[unit + 1]]
+        groups = count_by_group(unit, own, last_unit, place, distinct, rows)
         if groups > 0:
             row, share = _place(groups, group_points, looked_up), whole // groups
             units[row] += 1
@@ -107,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

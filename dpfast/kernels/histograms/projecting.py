@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

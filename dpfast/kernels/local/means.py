@@ -47,4 +47,4 @@ def one_bit_reports(words, values, low, high, lie, released):
         released[i] = np.uint8(1 if words[i] < threshold else 0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

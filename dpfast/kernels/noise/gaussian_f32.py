@@ -165,4 +165,4 @@ def draw_values(
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

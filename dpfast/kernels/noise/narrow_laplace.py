@@ -382,4 +382,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

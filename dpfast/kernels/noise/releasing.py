@@ -85,4 +85,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

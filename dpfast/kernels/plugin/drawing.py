@@ -230,4 +230,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -27,9 +27,9 @@ from dpfast.kernels.selection.key_bounds import (
     lower_bound,
 )
 
-__all__ = ["BLOCK", "EXPONENTIAL", "GUMBEL", "LAPLACE", "compare_groups", "select_chunk"]
+__all__ = ["BLOCK", "EXPONENTIAL", "GUMBEL", "LAPLACE", "compare_groups", "select_chunk", "select_row"]
 
-_ZERO_64 = np.uint64(0)
+_ZERO_64, _FIRST = np.uint64(0), np.int64(0)
 _INFINITY = np.inf
 
 
@@ -154,6 +154,25 @@ def select_chunk(
 
 
 @kernel
+def select_row(scores, words, a, kind):
+    """Return the winner of one row, a chunk by itself; -1 if it is left open, or if a score is not finite.
+
+    What `select_chunk` does, with memory of its own: to hand that over takes longer than to select among a few.
+    """
+    size = words.size
+    block = min(size, BLOCK)
+    offsets, winners = np.empty(2, np.int64), np.empty(1, np.int64)
+    offsets[0], offsets[1], winners[0] = 0, size, -1
+    keys, halves, slopes = np.empty(block, np.int64), np.empty(block), np.empty(block)
+    places, highs = np.empty(size, np.int64), np.empty(size)
+    index, word = np.empty(size, np.int64), np.empty(size, np.uint32)
+    _, broken = select_chunk(
+        scores, words, a, kind, _FIRST, offsets, _FIRST, keys, halves, slopes, places, highs, winners, index, word
+    )
+    return winners[0] if broken == _ZERO_64 else np.int64(-1)
+
+
+@kernel
 def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
     """Compare what is left open of every row: fill ``contenders`` with how many places each row keeps.
 
@@ -166,4 +185,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -306,4 +306,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -32,7 +32,7 @@ from dpfast.kernels.weights.cells import (
     scale,
 )
 
-__all__ = ["LEAST_SHARE", "multiply_rows", "weigh_rows"]
+__all__ = ["LEAST_SHARE", "multiply_rows", "update_rows", "weigh_rows"]
 
 LEAST_SHARE = 0.5
 """Where the new sum is a smaller share of the old one, it is added up again."""
@@ -149,4 +149,19 @@ def multiply_rows(weights, query, eta, totals, insides):
         _update(weights[row], its_query, its_eta, total, inside)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+@kernel
+def update_rows(weights, query, eta, totals, insides):
+    """Weigh and multiply all rows; return whether they were fit for it, and else leave them as they are.
+
+    They are if no weight has a minus sign, every sum is positive and finite, and no byte is neither 0 nor 1.
+    """
+    signed, other = weigh_rows(weights, query, totals, insides)
+    fit = not signed and not other
+    for row in range(totals.size):
+        fit = fit and 0.0 < totals[row] < math.inf
+    if fit:
+        multiply_rows(weights, query, eta, totals, insides)
+    return fit
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

@@ -137,4 +137,4 @@ def add_to_segments(logarithms, edges, terms):
         add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): cc02a7f7bdae9a6c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58

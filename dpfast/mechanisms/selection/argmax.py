@@ -19,7 +19,7 @@ from dpfast.columns import borrow_scale, dimensions
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import round_down
-from dpfast.kernels.selection.argmax import BLOCK, compare_groups, select_chunk
+from dpfast.kernels.selection.argmax import BLOCK, compare_groups, select_chunk, select_row
 from dpfast.mechanisms.parameters import MONOTONIC
 from dpfast.mechanisms.selection.candidates import CHUNK, Candidates, borrow_candidates
 from dpfast.mechanisms.selection.exact_argmax import exact_winner
@@ -180,6 +180,12 @@ def select_rows(
 
     """
     keystream = Keystream(source.key())
+    if candidates.rows == 1 and 0 < candidates.size <= CHUNK and isinstance(slope, float) and not refine_all:
+        thread_count(threads, candidates.size)
+        words = all_words(keystream, candidates.size)
+        winner = select_row(candidates.block(0, candidates.size), words, slope, kind)
+        if winner >= 0:
+            return np.array([winner])
     winners = np.empty(candidates.rows, np.int64)
     winners.fill(-1)
     offsets = candidates.offsets
