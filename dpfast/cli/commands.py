@@ -37,6 +37,7 @@ from dpfast.cli.options import (
 )
 from dpfast.cli.output import Outputs
 from dpfast.cli.previewing import preview_options, preview_to
+from dpfast.cli.proposing import domain
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.synthesizing import synthesize
@@ -299,5 +300,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack, audit):
+for _command in (ledger, answer, select, domain, synthesize, attack, audit):
     main.add_command(_command)

@@ -17,12 +17,12 @@ from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Data, Schema, Source, missing_column, open_source
 from dpfast.arguments import THREADS, Threads
 from dpfast.domain.attributes import Attribute
-from dpfast.domain.marginal_counting import MarginalCounter
+from dpfast.domain.marginal_counting import Codes, MarginalCounter, Places
 from dpfast.domain.reading import Reader, reader_of
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
-from dpfast.kernels.grouping.marginal_counting import mark_known
+from dpfast.kernels.grouping.marginal_counting import add_codes
 
 __all__ = ["OpenRecords", "open_records"]
 
@@ -123,13 +123,15 @@ class OpenRecords:
             add_key_codes(places, known, np.uint64(0), declared, step, other, cells)
         return cells
 
-    def _codes_of(self, block: Block, codes: NDArray[np.uint32], known: NDArray[np.uint8]) -> None:
-        """Set each attribute's codes, and 0 in ``known`` for rows that are in no cell."""
+    def _codes_of(self, block: Block, columns: Places, codes: Codes, known: NDArray[np.uint8]) -> None:
+        """Add each attribute's codes to its columns, and set 0 in ``known`` for rows that are in no cell."""
         known[:] = 1
         for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
-            places, valid = _to_read(reader, block, i)
-            mark_known(places, valid, np.uint64(attribute.declared), other, codes[i, : known.size], known)
+            values, valid = _to_read(reader, block, i)
+            for row, factor in columns[i]:
+                declared = np.uint64(attribute.declared)
+                add_codes(values, valid, declared, other, np.uint64(factor), codes[row, : known.size], known)
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
