@@ -26,7 +26,7 @@ _CELLS = 4096
 _MOST_BYTES = 1 << 26
 
 #: Codes of columns, a row for each: of 16 bits, or of 32 where a column has more of them.
-Codes: TypeAlias = "NDArray[np.uint16] | NDArray[np.uint32]"
+Codes: TypeAlias = NDArray[np.uint16 | np.uint32]
 #: For each attribute the rows of codes that it is added to, and what they are multiplied by before.
 Places: TypeAlias = list[list[tuple[int, int]]]
 
@@ -88,7 +88,7 @@ class MarginalCounter:
         spare = len(plan.columns)
         self._places: Places = [plan.factors(attribute) or [(spare, 0)] for attribute in range(len(sizes))]
         self._rows = spare + 1
-        self._codes = np.uint16 if all(length <= 1 << 16 for length in plan.lengths.tolist()) else np.uint32
+        self._codes: type[np.uint16 | np.uint32] = np.uint16 if max(plan.lengths, default=0) <= 1 << 16 else np.uint32
         self._read_codes = read_codes
         self._free: list[_Scratch] = []
         self._blocks: list[Block] = []

@@ -43,4 +43,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a735c1952822dcc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc

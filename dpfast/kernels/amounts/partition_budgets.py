@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a735c1952822dcc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc

@@ -205,4 +205,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a735c1952822dcc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc

@@ -164,4 +164,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a735c1952822dcc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc

@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1a735c1952822dcc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
