@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,8 +115,16 @@ class DrawsParts(Protocol):
         """Give at most so many records' codes at a time, a row for each attribute."""
 
 
+@dataclass(frozen=True)
+class _Drawn(Instance[DrawsParts]):
+    """An estimate, and no class of estimates."""
+
+    def accepts(self, given: Any) -> bool:
+        return super().accepts(given) and not isinstance(given, type)
+
+
 #: Estimates whose records come part by part.
-DRAWS_PARTS = Instance(
+DRAWS_PARTS = _Drawn(
     DrawsParts,  # type: ignore[type-abstract]  # no estimate is made of it
     "an estimate that synthesis returned",
     mend="give dpf.synthesize(...).estimate",

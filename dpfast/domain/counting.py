@@ -24,7 +24,7 @@ from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
 from dpfast.kernels.grouping.marginal_counting import add_codes
 
-__all__ = ["OpenRecords", "open_records"]
+__all__ = ["OpenRecords", "open_data", "open_records"]
 
 
 class OpenRecords:
@@ -151,10 +151,14 @@ def _to_read(reader: Reader, block: Block, place: int) -> tuple[np.ndarray, np.n
 
 def open_records(data: Data, schema: Schema, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:
     """Return records that fit attributes by their schema; see `Domain.open`."""
-    if isinstance(data, dict):
-        data = _as_frame(data)
-    source = data if isinstance(data, Source) else open_source(data, schema=schema)
-    return OpenRecords(source, attributes, clamps=clamps)
+    return OpenRecords(open_data(data, schema), attributes, clamps=clamps)
+
+
+def open_data(data: Data, schema: Schema) -> Source:
+    """Return data opened, a dictionary of columns among them; no row is read."""
+    if isinstance(data, Source):
+        return data
+    return open_source(_as_frame(data) if isinstance(data, dict) else data, schema=schema)
 
 
 def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:

@@ -61,15 +61,16 @@ def read_columns(
     names = list(schema) if columns is None else list(columns) if isinstance(columns, (list, tuple)) else []
     if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
         raise ParameterError("columns", columns, "a list of different columns' names")
-    for name in (*names, *declared):
-        if name not in schema:
-            raise missing_column(str(name), list(schema), "the domain")
+    for argument, given in (("columns", names), ("attributes", declared)):
+        for name in given:
+            if name not in schema:
+                raise missing_column(name, list(schema), argument)
     if spare := [name for name in declared if name not in names]:
         raise ParameterError("attributes", Words(f"of {brief(spare)} too"), "for the columns that are named")
     return declared, names
 
 
 def _mapping(attributes: object) -> dict[Any, Any]:
-    if not isinstance(attributes, Mapping):
+    if not isinstance(attributes, Mapping) or not attributes:
         raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
     return dict(attributes)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.aggregation.sources import Data, Schema, open_source
+from dpfast.aggregation.sources import Data, Schema
 from dpfast.arguments import Threads
 from dpfast.domain.arguments import (
     DRAWS_PARTS,
@@ -32,7 +32,7 @@ from dpfast.domain.arguments import (
     Written,
 )
 from dpfast.domain.attributes import Values, read_attribute
-from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.domain.counting import OpenRecords, open_data, open_records
 from dpfast.domain.declaring import declare
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
@@ -165,8 +165,7 @@ class Domain:
         Domain(age: 4, sex: 3, works: 2)
 
         """
-        opened = open_source(pl.DataFrame(data) if isinstance(data, dict) else data, schema=schema)
-        return cls(declare(opened.schema(), attributes, columns), outside, nulls=nulls)
+        return cls(declare(open_data(data, schema).schema(), attributes, columns), outside, nulls=nulls)
 
     @property
     def cells(self) -> int:

@@ -32,7 +32,7 @@ class _Sizes(Argument[tuple[int, ...]]):
     Attributes
     ----------
     fits
-        Whether an array of the shape must have a place in memory.
+        Whether an array of the shape must have a place in memory; else one along each attribute must.
 
     """
 
@@ -51,8 +51,7 @@ class _Sizes(Argument[tuple[int, ...]]):
 
     def read(self, name: str, given: object) -> tuple[int, ...]:
         sizes = super().read(name, given)
-        if self.fits:
-            check_size(math.prod(sizes), name, "cells")
+        check_size(math.prod(sizes) if self.fits else max(sizes), name, "cells")
         return sizes
 
     def wrong(self) -> Iterator[object]:

@@ -14,11 +14,12 @@ import polars as pl
 
 from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts
 from dpfast.accounting.privacy_unit import Neighbors
-from dpfast.aggregation.sources import Data, Schema, open_source, path_of
+from dpfast.aggregation.sources import Data, Schema, path_of
 from dpfast.arguments import Special, Whole
 from dpfast.columns.comparable import is_integer
 from dpfast.columns.dtypes import dtype_name
 from dpfast.domain.arguments import OUTSIDE, Attributes, ColumnNames, Outside
+from dpfast.domain.counting import open_data
 from dpfast.domain.declaring import read_columns, values_of_dtype
 from dpfast.domain.domain import Domain
 from dpfast.errors import ColumnError, ParameterError, Words
@@ -165,7 +166,7 @@ def propose_domain(
     LEDGER.read("ledger", ledger)
     OUTSIDE.read("outside", outside)
     parts, most = _BINS.read("bins", bins), _CATEGORIES.read("categories", categories)
-    source = open_source(pl.DataFrame(data) if isinstance(data, dict) else data, schema=schema)
+    source = open_data(data, schema)
     dtypes = source.schema()
     declared, names = read_columns(dtypes, attributes, columns)
     known = {name: declared.get(name, values_of_dtype(dtypes[name])) for name in names}
@@ -245,14 +246,14 @@ def _edges(values: list[Any], *, whole: bool) -> list[Any]:
     Examples
     --------
     >>> _edges([0, 3.0, 3.0, 9.5], whole=True), _edges([0.0, 1.0], whole=False)
-    ([0, 3, 4, 9, 10], [0.0, 1.0, 1.0000000000000002])
+    ([0, 3, 4, 10], [0.0, 1.0000000000000002])
 
     """
     if whole:
         values = [math.floor(value) for value in values]
     elif not isinstance(values[0], _TIMES):
         values = [float(value) for value in values]
-    edges = {*values, _after(values[-1])}
+    edges = {*values[:-1], _after(values[-1])}
     edges |= {_after(one) for one, other in pairwise(values) if one == other}
     return sorted(edges)
 

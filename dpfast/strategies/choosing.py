@@ -15,7 +15,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideErro
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import WORKLOAD, Asked, Workload
+from dpfast.workloads.workload import ANY_WORKLOAD, AskedOfAny, Workload
 
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
@@ -84,7 +84,7 @@ def _no_strategies() -> Iterator[object]:
 
 
 def choose(
-    workload: Asked,
+    workload: AskedOfAny,
     *,
     epsilon: Epsilon = None,
     delta: Delta = 0,
@@ -132,7 +132,7 @@ def choose(
     12.946
 
     """
-    WORKLOAD.read("workload", workload)
+    ANY_WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     return choose_for(workload, budget, unit, among)
 
