@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.graphical.balancing import balances, draw_balanced_codes
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["PART", "TreeRecords", "draw_codes"]
+__all__ = ["PART", "TreeRecords", "draw_codes", "draw_parts"]
 
 Attributes = tuple[int, ...]
 
@@ -107,11 +108,27 @@ class TreeRecords:
         return words
 
 
+def draw_parts(
+    weights: TreeWeights, records: int, source: RandomSource, most: int = PART
+) -> Iterator[NDArray[np.uint32]]:
+    """Give the codes of records, a row for each attribute, at most so many records at a time.
+
+    Few records are drawn so that all pairs of attributes are near their expected counts
+    (`dpfast.graphical.balancing`); of more of them, whose counts err less, every clique's counts are (`TreeRecords`).
+    """
+    if not balances(weights, records):
+        yield from TreeRecords(weights, records, source).parts(most)
+        return
+    codes = draw_balanced_codes(weights, records, source)
+    for start in range(0, max(records, 1), most):
+        yield np.ascontiguousarray(codes[:, start : start + most])
+
+
 def draw_codes(weights: TreeWeights, records: int, source: RandomSource) -> NDArray[np.uint32]:
-    """Return each record's code of each attribute, a row for each attribute: all parts of `TreeRecords`."""
+    """Return each record's code of each attribute, a row for each attribute: all parts of `draw_parts`."""
     codes = np.empty((len(weights.tree.sizes), records), np.uint32)
     start = 0
-    for part in TreeRecords(weights, records, source).parts():
+    for part in draw_parts(weights, records, source):
         codes[:, start : start + part.shape[1]] = part
         start += part.shape[1]
     return codes

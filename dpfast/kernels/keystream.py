@@ -103,4 +103,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

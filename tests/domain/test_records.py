@@ -67,7 +67,7 @@ def test_parts_are_together_what_is_drawn_at_once(made, n, most):
 @pytest.mark.parametrize("made", MADE)
 def test_each_part_has_its_share(made):
     """Of every cell each part has its share, within one record and what a clique adds."""
-    parts = list(made.estimate.draw_parts(60_000, most=20_000, random=SeededRandom(2)))
+    parts = list(made.estimate.draw_parts(600_000, most=200_000, random=SeededRandom(2)))
     counts = [np.bincount(part[1], minlength=3) for part in parts]
     for one, other in itertools.pairwise(counts):
         assert np.abs(one - other).max() <= 8
@@ -76,8 +76,8 @@ def test_each_part_has_its_share(made):
 def test_a_tree_gives_the_same_counts_in_parts_as_at_once():
     """What is rounded is rounded once: the cliques' counts do not depend on the parts."""
     made = MADE[1]
-    once = made.estimate.draw_codes(3_000, random=SeededRandom(4))
-    parts = np.concatenate(list(made.estimate.draw_parts(3_000, most=100, random=SeededRandom(4))), axis=1)
+    once = made.estimate.draw_codes(2**18 + 1, random=SeededRandom(4))
+    parts = np.concatenate(list(made.estimate.draw_parts(2**18 + 1, most=9_000, random=SeededRandom(4))), axis=1)
     shape = made.domain.shape
     for names in made.estimate.cliques:
         held = [made.domain.names.index(name) for name in names]

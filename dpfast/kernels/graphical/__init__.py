@@ -1,4 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

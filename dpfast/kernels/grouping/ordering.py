@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

@@ -184,4 +184,4 @@ def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fr
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

@@ -106,4 +106,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

@@ -149,4 +149,4 @@ def multiply_rows(weights, query, eta, totals, insides):
         _update(weights[row], its_query, its_eta, total, inside)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 70bed846d13aa1fc
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f24bf9b96c2882c5

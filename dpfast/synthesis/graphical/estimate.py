@@ -15,7 +15,7 @@ from dpfast.arguments import Special
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
-from dpfast.graphical.drawing import TreeRecords, draw_codes
+from dpfast.graphical.drawing import draw_codes, draw_parts
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
@@ -146,7 +146,7 @@ class ModelEstimate:
 
         """
         number, source = self._number(n), random_source(random)
-        return TreeRecords(self._weights, number, source).parts(MOST.read("most", most))
+        return draw_parts(self._weights, number, source, MOST.read("most", most))
 
     def _number(self, n: object) -> int:
         """Return how many records are asked for."""
