@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +19,8 @@ from dpfast.cli.terminal import Progress
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfast.aggregation.sources import Source
     from dpfast.ledger import Ledger
-    from dpfast.releases.domain_proposal import DomainProposal
+    from dpfast.releases.domain_proposal import DomainProposal, PlannedProposal
 
 __all__ = ["domain"]
 
@@ -79,6 +77,7 @@ def domain(
     """
     from dpfast.aggregation.sources import open_source
     from dpfast.domain.declaring import declare
+    from dpfast.releases.domain_proposal import plan_proposal
 
     destination = Destination.taken(given)
     wanted = any(given[name] is not None for name in ("epsilon", "rho")) or bool(destination.ledger)
@@ -99,8 +98,9 @@ def domain(
         if private:
             asked = {"columns": names, "bins": number, "outside": outside, "dataset": name, **given}
             asked["listed"] = None if listed is None else names_of(listed, "--listed")
+            planned = plan_proposal(source, attributes or None, bounds=None, schema=None, **asked)
             account, place = open_or_create(destination, name), shown_path(destination.ledger)
-            found = _found(source, attributes, account, place, asked)
+            found = _found(planned, account, place, asked)
             written = found.attributes
             if found.spent is not None:
                 charge = [f"charged {place} (entry {found.entry}): {found.spent}; left: {account.remaining}"]
@@ -121,16 +121,12 @@ def domain(
     say("\n".join([f"wrote {destination.out}: {len(document)} columns", *shown, *charge]))
 
 
-def _found(
-    source: Source, attributes: dict[str, Any], account: Ledger, place: str, asked: dict[str, Any]
-) -> DomainProposal:
+def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:
     """Charge and look; whatever stops it says what that has cost."""
-    from dpfast.releases.domain_proposal import propose_domain
-
     loss = f"epsilon {asked['epsilon']:.12g}" if asked["rho"] is None else f"rho {asked['rho']:.12g}"
     with Progress() as progress:
-        run = partial(propose_domain, source, attributes or None, ledger=account, progress=progress, **asked)
-        return run_charged(run, f"{loss} and delta {asked['delta']:.12g}", place, progress)
+        cost = f"{loss} and delta {asked['delta']:.12g}"
+        return run_charged(lambda: planned.run(account, progress), cost, place, progress)
 
 
 def _save(target: Target, document: dict[str, Any], charge: list[str]) -> None:

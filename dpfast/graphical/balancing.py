@@ -65,7 +65,8 @@ def draw_balanced_codes(weights: TreeWeights, records: int, source: RandomSource
 def _shares(table: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return the law of each row; even where no weight is left, which rounding alone can lead to."""
     sums = table.sum(axis=1, keepdims=True)
-    shares = np.divide(table, sums, out=np.full(table.shape, 1.0 / table.shape[1]), where=sums > 0.0)
+    even = np.full(table.shape, 1.0 / table.shape[1])
+    shares: NDArray[np.float64] = np.divide(table, sums, out=even, where=sums > 0.0)
     return shares.astype(np.float32)
 
 

@@ -29,11 +29,11 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.queries.basic import Query, quantile
 from dpfast.queries.basic import bins as bins_of
 from dpfast.queries.values import top_k
-from dpfast.releases.plan import Progress
+from dpfast.releases.plan import Plan, Progress
 from dpfast.releases.planning import plan
 from dpfast.releases.release import Release
 
-__all__ = ["DomainProposal", "propose_domain"]
+__all__ = ["DomainProposal", "plan_proposal", "propose_domain"]
 
 #: The outermost quantiles: what lies beyond them is in a bin of its own, up to the bound.
 _TAIL = Fraction(1, 100)
@@ -164,6 +164,77 @@ def propose_domain(
 
     """
     LEDGER.read("ledger", ledger)
+    planned = plan_proposal(
+        data,
+        attributes,
+        columns=columns,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        bins=bins,
+        categories=categories,
+        listed=listed,
+        bounds=bounds,
+        outside=outside,
+        neighbors=neighbors,
+        dataset=dataset,
+        schema=schema,
+    )
+    return planned.run(ledger, progress)
+
+
+@dataclass(frozen=True)
+class PlannedProposal:
+    """What a proposal asks, checked: nothing is charged yet, and no row read.
+
+    Attributes
+    ----------
+    known
+        The values of each column; None for those that are asked of.
+    outside
+        What becomes of other values.
+    queries
+        What is asked of each column that is.
+    wholes
+        The columns of whole numbers.
+    plan
+        The release that answers; None where nothing is asked.
+
+    """
+
+    known: dict[str, Any]
+    outside: Outside
+    queries: dict[str, Query]
+    wholes: frozenset[str]
+    plan: Plan | None
+
+    def run(self, ledger: Ledger, progress: Progress = None) -> DomainProposal:
+        """Charge the ledger, look, and propose."""
+        if self.plan is None:
+            return DomainProposal(self.known, self.outside, None, None)
+        released = self.plan.run(ledger, progress=progress)
+        found = {
+            column: _proposed(column, query, f"column {place}", released, whole=column in self.wholes)
+            for place, (column, query) in enumerate(self.queries.items())
+        }
+        return DomainProposal({**self.known, **found}, self.outside, released.spent, released.entry)
+
+
+def plan_proposal(
+    data: Data,
+    attributes: Attributes | None,
+    *,
+    columns: ColumnNames,
+    bins: int,
+    categories: int,
+    listed: ColumnNames,
+    bounds: ColumnBounds,
+    outside: Outside,
+    dataset: OwnName,
+    schema: Schema,
+    **budget: Any,
+) -> PlannedProposal:
+    """Return what `propose_domain` does, before it does it; the parameters are its own."""
     OUTSIDE.read("outside", outside)
     parts, most = _BINS.read("bins", bins), _CATEGORIES.read("categories", categories)
     source = open_data(data, schema)
@@ -173,28 +244,17 @@ def propose_domain(
     asked = [name for name, values in known.items() if values is None]
     codes = [] if listed is None else read_columns(dtypes, None, listed)[1]
     limits = _read_bounds(bounds, asked)
-    queries: dict[str, Any] = {
-        f"column {place}": _query(name, dtypes[name], parts, most, name in codes, limits)
-        for place, name in enumerate(asked)
-    }
+    queries = {name: _query(name, dtypes[name], parts, most, name in codes, limits) for name in asked}
     # What was declared must serve before anything is charged.
     if declared:
         Domain(declared, outside)
+    wholes = frozenset(name for name in asked if is_integer(dtypes[name]))
     if not queries:
-        return DomainProposal(known, outside, None, None)
-    released = plan(
-        source,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        privacy_unit="row",
-        neighbors=neighbors,
-        dataset=path_of(data) if dataset is None else dataset,
-        **queries,
-    ).run(ledger, progress=progress)
-    for query, name in zip(queries, asked, strict=True):
-        known[name] = _proposed(name, queries[query], query, released, dtypes[name])
-    return DomainProposal(known, outside, released.spent, released.entry)
+        return PlannedProposal(known, outside, queries, wholes, None)
+    by_place: dict[str, Any] = {f"column {place}": query for place, query in enumerate(queries.values())}
+    named = path_of(data) if dataset is None else dataset
+    planned = plan(source, privacy_unit="row", dataset=named, **budget, **by_place)
+    return PlannedProposal(known, outside, queries, wholes, planned)
 
 
 def _read_bounds(bounds: object, asked: list[str]) -> Mapping[str, Any]:
@@ -224,7 +284,7 @@ def _query(name: str, dtype: pl.DataType, parts: int, most: int, listed: bool, b
     return quantile(name, [float(point) for point in points], bounds=bounds.get(name, "auto"))
 
 
-def _proposed(name: str, query: Query, own: str, released: Release, dtype: pl.DataType) -> Any:
+def _proposed(name: str, query: Query, own: str, released: Release, *, whole: bool) -> Any:
     """Return the values of a column, or its bins, by what was released of it."""
     frame = released.frame
     if query.kind == "top_k":
@@ -233,7 +293,7 @@ def _proposed(name: str, query: Query, own: str, released: Release, dtype: pl.Da
         return pl.Series(name, found).drop_nulls() if len(found) else pl.Series(name, [_stand_in(found.dtype)])
     points = sorted(frame[column].item() for column in frame.columns if _is_point(column, own))
     low, high = released.chosen.get(own, query.bounds)
-    return bins_of(name, _edges([low, *points, high], whole=is_integer(dtype)))
+    return bins_of(name, _edges([low, *points, high], whole=whole))
 
 
 def _is_point(column: str, own: str) -> bool:
