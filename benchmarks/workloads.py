@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import dpfast as dpf
+from benchmarks.census import SIZES, make_records
 from benchmarks.prepared import Prepared
 
 _SEED = 20_261_127
@@ -145,3 +149,27 @@ def records(*, grouped: bool) -> Callable[[int], Prepared]:
         return Prepared(lambda: domain.count(frame, threads=1), group_by if grouped else bincount, agree=agree)
 
     return prepare
+
+
+def pairs_of_records(size: int) -> Prepared:
+    """``size`` records of a census's shape, in a Parquet file, counted into all pairs of 14 columns."""
+    codes = make_records(size)
+    frame = pl.DataFrame({f"column {place}": column for place, column in enumerate(codes)})
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "records.parquet"
+    frame.write_parquet(path)
+    domain = dpf.Domain(dict(zip(frame.columns, SIZES, strict=True)))
+    pairs = list(itertools.combinations(range(len(SIZES)), 2))
+
+    def ours() -> list[np.ndarray]:
+        assert folder.name
+        return domain.open(path).count_marginals(pairs)
+
+    def agree(mine: list[np.ndarray], theirs: pl.DataFrame) -> bool:
+        columns = [column.to_numpy().astype(np.int64) for column in theirs.get_columns()]
+        return all(
+            bool((counts == np.bincount(columns[a] * SIZES[b] + columns[b], minlength=SIZES[a] * SIZES[b])).all())
+            for (a, b), counts in zip(pairs, mine, strict=True)
+        )
+
+    return Prepared(ours, lambda: pl.read_parquet(path), agree=agree)

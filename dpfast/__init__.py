@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from dpfast.queries.proportions import proportion as proportion
     from dpfast.queries.values import count_distinct as count_distinct
     from dpfast.queries.values import top_k as top_k
+    from dpfast.releases.domain_proposal import propose_domain as propose_domain
     from dpfast.releases.planning import plan as plan
     from dpfast.releases.planning import release as release
     from dpfast.releases.previewing import preview as preview
@@ -184,6 +185,7 @@ _NAMES_BY_HOME = {
     "queries.moments": "covariance std variance",
     "queries.proportions": "proportion",
     "queries.values": "count_distinct top_k",
+    "releases.domain_proposal": "propose_domain",
     "releases.planning": "plan release",
     "releases.previewing": "preview",
     "rows.calendars": "calendar",

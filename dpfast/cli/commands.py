@@ -38,6 +38,7 @@ from dpfast.cli.options import (
 )
 from dpfast.cli.output import Outputs
 from dpfast.cli.previewing import preview_options, preview_to
+from dpfast.cli.proposing import domain
 from dpfast.cli.releasing import release_to, show_plan
 from dpfast.cli.selecting import select
 from dpfast.cli.starting import completion, init
@@ -301,5 +302,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, synthesize, attack, audit, doctor, warmup, init, completion):
+for _command in (ledger, answer, select, domain, synthesize, attack, audit, doctor, warmup, init, completion):
     main.add_command(_command)

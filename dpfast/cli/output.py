@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.cli.options import Destination
+    from dpfast.synthesis.synthesizing import Synthesis
 
 __all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
 
@@ -168,6 +169,27 @@ class Outputs:
             raise FileTroubleError(
                 f"{place} could not be written ({reason_of(error)}); {charged} {rescued} instead"
             ) from None
+
+    def save_records(self, made: Synthesis, progress: Callable[[str], object]) -> int:
+        """Write synthetic records, part by part where the file can be; return how many there are."""
+        charged = "the records were paid for, and are"
+        if self.frame is None or self.frame.path.suffix.lower() == ".json":
+            self.save_frame(made.frame, charged)
+            return made.frame.height
+        written = 0
+
+        def write(part: Path) -> None:
+            nonlocal written
+            written = made.write(part, progress=lambda done: progress(f"writing: {done:,} records"))
+
+        try:
+            self.frame.save(write)
+        except Exception as error:
+            place, rescued = str(self.frame.path), _rescue(made.frame)
+            raise FileTroubleError(
+                f"{place!r} could not be written ({reason_of(error)}); {charged} {rescued} instead"
+            ) from None
+        return written
 
     def save_chart(self, draw: Callable[[Path], object], written: str = "the release was") -> None:
         """Draw the chart, where one was asked for; what it shows is written already."""

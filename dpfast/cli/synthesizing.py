@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
 from math import comb
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.errors import CommandError, FileTroubleError, shortened
-from dpfast.cli.files import check_file, read_schema, read_typed_table, take_data
+from dpfast.cli.domains import declared_values, names_of, read_domain_file
+from dpfast.cli.errors import CommandError, shortened
+from dpfast.cli.files import read_schema, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import (
     DATASET,
@@ -30,10 +29,8 @@ from dpfast.cli.options import (
     destination_options,
 )
 from dpfast.cli.output import Outputs
-from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
-from dpfast.cli.values import read_value
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -130,7 +127,7 @@ def synthesize(
         name = dataset_name(files, dataset)
         data, dtypes = take_data(files, read_schema(schema))
         source = open_source(data, schema=dtypes)
-        axes = _read_domain(_names(columns), declared, domain, outside, source.schema())
+        axes = _read_domain(names_of(columns), declared, domain, outside, source.schema())
         queries = _read_workload(workload, axes, models=given["delta"] is not None)
         _check_plot(destination, axes, models=given["delta"] is not None)
         _check_model(axes, queries, given)
@@ -141,13 +138,13 @@ def synthesize(
         given |= {"rows": rows, "ledger": account, "dataset": name}
         with Progress() as progress:
             made = _synthesized(source, axes, queries, place, given, progress)
-            estimate, records = made.estimate, made.frame
+            estimate = made.estimate
             progress("writing")
-            outputs.save_frame(records, "the records were paid for, and are")
+            written = outputs.save_records(made, progress)
             if isinstance(estimate, Estimate):
                 draw = estimate.plot
                 outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
-        content = f"{records.height:,} records of {records.width} columns"
+        content = f"{written:,} records of {len(axes.names)} columns"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
         if not wants_document():
@@ -156,8 +153,8 @@ def synthesize(
         write_document(
             out=destination.out,
             plot=destination.plot,
-            rows=records.height,
-            columns=records.columns,
+            rows=written,
+            columns=axes.names,
             shape=axes.shape,
             measured=estimate.rounds.height,
             complete=estimate.complete,
@@ -230,13 +227,6 @@ def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
     return lines if estimate.complete else [*lines, _ENDED]
 
 
-def _names(columns: str) -> list[str]:
-    names = [name.strip() for name in columns.split(",")]
-    if not all(names) or len(set(names)) < len(names):
-        raise CommandError("--columns must be different columns with commas between, for example --columns sex,age")
-    return names
-
-
 def _read_domain(
     names: list[str],
     written: dict[str, tuple[str, ...]],
@@ -247,21 +237,8 @@ def _read_domain(
     """Return the domain that a command line declares, its columns in the order of --columns."""
     from dpfast.domain import Domain
 
-    declared: dict[str, Any] = {} if file is None else _read_domain_file(file, names)
-    seen: set[str] = set()
-    for option, example in (("values", "sex:f,m"), ("bins", "age:0,30,60")):
-        for text in written[option]:
-            column, values = split_values(text, names)
-            what = f"--{option} {shortened(text)}"
-            if not column or not all(values) or not values:
-                raise CommandError(f"{what} cannot be read; write COLUMN:..., for example --{option} {example}")
-            if column not in names:
-                raise CommandError(f"--{option} names {column!r}, which --columns does not; add it")
-            if column in seen:
-                raise CommandError(f"--values and --bins name {column!r} twice; give all its values at once")
-            seen.add(column)
-            typed = _typed(values, dtypes.get(column), what) if option == "values" else read_bins(column, values, what)
-            declared[column] = typed
+    declared = {} if file is None else read_domain_file(file, names, dtypes)
+    declared |= declared_values(written, names, dtypes)
     missing = [name for name in names if name not in declared]
     if missing:
         raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
@@ -269,41 +246,6 @@ def _read_domain(
         return Domain({name: declared[name] for name in names}, outside=outside)  # type: ignore[arg-type]
     except ParameterError as error:
         raise CommandError(f"the domain does not serve: {error}") from None
-
-
-def _typed(written: list[str], dtype: Any, what: str) -> list[Any]:
-    """Return values as the column's type has them: text, integers, Booleans or dates."""
-    try:
-        return [read_value(value, dtype) for value in written]
-    except ValueError:
-        raise CommandError(
-            f"{what} needs values of the column's type {dtype}; write for example --values year:1,2, --values "
-            "paid:true,false or --values day:2026-01-01"
-        ) from None
-
-
-def _read_domain_file(path: str, names: list[str]) -> dict[str, Any]:
-    """Return the values of columns from a public file."""
-    check_file(path, "--domain", ".json", kinds="a JSON, Parquet or Arrow file")
-    if not path.lower().endswith(".json"):
-        frame = read_typed_table(path, "--domain")
-        return {name: frame[name].drop_nulls().unique(maintain_order=True) for name in names if name in frame.columns}
-    mend = 'write {"sex": ["f", "m"], "age": {"bins": [0, 30, 60]}}'
-    try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise FileTroubleError(f"{path!r} cannot be read as JSON; {mend}") from None
-    if not isinstance(read, dict):
-        raise CommandError(f"--domain {path!r} must hold columns and their values; {mend}")
-    declared: dict[str, Any] = {}
-    for name, axis in read.items():
-        if isinstance(axis, dict) and list(axis) == ["bins"] and isinstance(axis["bins"], list):
-            declared[name] = read_bins(name, axis["bins"], f"the column {name!r} of --domain {path!r}")
-        elif isinstance(axis, list) and axis:
-            declared[name] = axis
-        else:
-            raise CommandError(f"the column {name!r} of --domain {path!r} must have values; {mend}")
-    return {name: axis for name, axis in declared.items() if name in names}
 
 
 def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:

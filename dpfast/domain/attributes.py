@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpfast.aggregation.sources import refuse_pattern
 from dpfast.columns.candidates import as_series, read_candidates
-from dpfast.columns.edges import are_times
 from dpfast.domain.shapes import CELLS, check_size
 from dpfast.errors import ParameterError
 from dpfast.queries import Bins
@@ -43,6 +42,8 @@ class Attribute:
         The bins.
     other
         The cell of all that was not declared, which null stands for; None if that is in no cell.
+    nulls_only
+        Whether that is the cell of nulls and NaN alone, and all else that was not declared is in no cell.
 
     """
 
@@ -51,6 +52,7 @@ class Attribute:
     values: pl.Series | None = None
     bins: Bins | None = None
     other: int | None = None
+    nulls_only: bool = False
 
     @property
     def size(self) -> int:
@@ -74,25 +76,43 @@ class Attribute:
         return f"codes 0 to {self.declared - 1:,}" if self.values is None else brief(self.values.to_list())
 
 
-def read_attribute(name: object, values: Values, *, null: bool) -> Attribute:
-    """Return a declared attribute, checked; with a cell for null and all that was not declared, or without."""
+def read_attribute(name: object, values: Values, *, null: bool, nulls: bool) -> Attribute:
+    """Return a declared attribute, checked.
+
+    Parameters
+    ----------
+    name, values
+        As `Domain` takes them.
+    null
+        Whether there is a cell for null and all that was not declared.
+    nulls
+        Or one for null and NaN alone.
+
+    """
     if not isinstance(name, str):
         raise ParameterError("attributes", name, "a dictionary with a column's name for each attribute")
     refuse_pattern(name)
     argument = f"attributes[{name!r}]"
     if isinstance(values, Bins):
-        if are_times(values.edges):
-            raise ParameterError(argument, values, "bins of numbers", "list the dates, or cast them to numbers")
         count = len(values.labels)
-        return Attribute(name, count, bins=replace(values, column=name), other=count if null else None)
+        return _with_other(Attribute(name, count, bins=replace(values, column=name)), null=null, nulls=nulls)
     if isinstance(values, (int, np.integer)):
         count = CELLS.read(argument, values)
         check_size(count, argument, "values")
-        return Attribute(name, count, other=count if null else None)
+        return _with_other(Attribute(name, count), null=null, nulls=nulls)
     try:
         series = as_series(read_candidates(values, plain=True)).alias(name)
     except ParameterError:
         raise ParameterError(argument, values, _ALLOWED, f'write for example {{"{name}": ["a", "b"]}}') from None
+    if nulls and not null and not series.null_count():
+        series = series.extend_constant(None, 1)
     count = series.len()
     at = int(series.is_null().arg_max() or 0) if series.null_count() else count
     return Attribute(name, count, values=series, other=at if null else None)
+
+
+def _with_other(attribute: Attribute, *, null: bool, nulls: bool) -> Attribute:
+    """Return an attribute with a cell more: for null and all that was not declared, or for null and NaN alone."""
+    if not null and not nulls:
+        return attribute
+    return replace(attribute, other=attribute.declared, nulls_only=not null)

@@ -17,15 +17,15 @@ from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Data, Schema, Source, missing_column, open_source
 from dpfast.arguments import THREADS, Threads
 from dpfast.domain.attributes import Attribute
-from dpfast.domain.marginal_counting import MarginalCounter
+from dpfast.domain.marginal_counting import Codes, MarginalCounter, Places
 from dpfast.domain.reading import Reader, reader_of
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
-from dpfast.kernels.grouping.marginal_counting import mark_known
+from dpfast.kernels.grouping.marginal_counting import add_codes
 from dpfast.showing import Facts, Shown
 
-__all__ = ["OpenRecords", "open_records"]
+__all__ = ["OpenRecords", "open_data", "open_records"]
 
 
 class OpenRecords(Shown):
@@ -124,13 +124,15 @@ class OpenRecords(Shown):
             add_key_codes(places, known, np.uint64(0), declared, step, other, cells)
         return cells
 
-    def _codes_of(self, block: Block, codes: NDArray[np.uint32], known: NDArray[np.uint8]) -> None:
-        """Set each attribute's codes, and 0 in ``known`` for rows that are in no cell."""
+    def _codes_of(self, block: Block, columns: Places, codes: Codes, known: NDArray[np.uint8]) -> None:
+        """Add each attribute's codes to its columns, and set 0 in ``known`` for rows that are in no cell."""
         known[:] = 1
         for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
-            places, valid = _to_read(reader, block, i)
-            mark_known(places, valid, np.uint64(attribute.declared), other, codes[i, : known.size], known)
+            values, valid = _to_read(reader, block, i)
+            for row, factor in columns[i]:
+                declared = np.uint64(attribute.declared)
+                add_codes(values, valid, declared, other, np.uint64(factor), codes[row, : known.size], known)
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")
@@ -151,10 +153,14 @@ def _to_read(reader: Reader, block: Block, place: int) -> tuple[np.ndarray, np.n
 
 def open_records(data: Data, schema: Schema, attributes: Sequence[Attribute], *, clamps: bool) -> OpenRecords:
     """Return records that fit attributes by their schema; see `Domain.open`."""
-    if isinstance(data, dict):
-        data = _as_frame(data)
-    source = data if isinstance(data, Source) else open_source(data, schema=schema)
-    return OpenRecords(source, attributes, clamps=clamps)
+    return OpenRecords(open_data(data, schema), attributes, clamps=clamps)
+
+
+def open_data(data: Data, schema: Schema) -> Source:
+    """Return data opened, a dictionary of columns among them; no row is read."""
+    if isinstance(data, Source):
+        return data
+    return open_source(_as_frame(data) if isinstance(data, dict) else data, schema=schema)
 
 
 def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:

@@ -4,100 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast.aggregation.sources import Data, Schema
-from dpfast.arguments import Choice, Special, Threads, Whole
+from dpfast.arguments import Threads
+from dpfast.domain.arguments import (
+    DRAWS_PARTS,
+    MOST,
+    OUTSIDE,
+    PART,
+    RECORDS,
+    Attributes,
+    ColumnNames,
+    DrawsCells,
+    DrawsCodes,
+    DrawsParts,
+    Most,
+    OfEstimate,
+    Outside,
+    Places,
+    Records,
+    RecordsPath,
+    WithNulls,
+    Written,
+)
 from dpfast.domain.attributes import Values, read_attribute
-from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.domain.counting import OpenRecords, open_data, open_records
+from dpfast.domain.declaring import declare
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
+from dpfast.domain.writing import check_suffix, shown_on_terminal, told, write_frames
 from dpfast.errors import ParameterError, Words
 from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown
 
-__all__ = ["LARGEST_RECORDS", "RECORDS", "Domain", "DrawsCells", "DrawsCodes", "Outside", "Records", "histogram"]
-
-
-def _no_attributes() -> Iterator[object]:
-    yield from (5, "a", object(), {}, [], [("a", 2)], {2: ["x"]}, {"a": 2**31})
-    values: tuple[object, ...] = (
-        None,
-        True,
-        0,
-        -1,
-        2.5,
-        "abc",
-        b"a",
-        [],
-        [None],
-        ["x", "x"],
-        [1, "x"],
-        [1.5],
-        [[1]],
-        {1: 2},
-        2**40,
-        Bins,
-    )
-    yield from ({"a": wrong} for wrong in values)
-
-
-#: The values of each attribute, by its name.
-Attributes: TypeAlias = Annotated[Mapping[str, Values], Special(_no_attributes)]
-OUTSIDE = Choice(("drop", "null", "clamp"))
-Outside: TypeAlias = Annotated[Literal["drop", "null", "clamp"], OUTSIDE]
-#: How many records are drawn; None for as many as there are.
-LARGEST_RECORDS = 2**31
-RECORDS = Whole(0, LARGEST_RECORDS, optional=True, mend="write for example {name}=50_000")
-Records: TypeAlias = Annotated[int | None, RECORDS]
-
-
-@runtime_checkable
-class DrawsCells(Protocol):
-    """An estimate of a histogram that cells of records can be drawn from."""
-
-    histogram: NDArray[np.float64]
-
-    def draw_cells(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
-        """Return a cell for each record."""
-
-
-@runtime_checkable
-class DrawsCodes(Protocol):
-    """An estimate over too many cells to number them, that records' codes can be drawn from."""
-
-    shape: tuple[int, ...]
-
-    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
-        """Return a row for each attribute: each record's code."""
-
-
-#: Numbers of cells, or an estimate that they are drawn from.
-Places: TypeAlias = Annotated[
-    ArrayLike | DrawsCells | DrawsCodes,
-    Special(
-        lambda: (
-            5,
-            "a",
-            True,
-            [-1],
-            [0.5],
-            [[0]],
-            ["a"],
-            [2**40],
-            [10**30],
-            [[0], [0, 1]],
-            [None],
-            object(),
-            DrawsCells,
-        )
-    ),
-]
+__all__ = ["Domain", "histogram"]
 
 
 class Domain(Shown):
@@ -117,11 +62,15 @@ class Domain(Shown):
         - an integer n: the column holds codes 0 to n - 1;
         - a list of values: strings, integers, Booleans or dates, all of one kind; None for null if it counts. Strings
           stand for categories too;
-        - `dpf.bins`, for numbers: bins of ``edges[i] <= x < edges[i + 1]``, compared as float64.
+        - `dpf.bins`, for numbers, dates, datetimes, durations and times: bins of ``edges[i] <= x < edges[i + 1]``,
+          compared as float64.
     outside
         What becomes of a record with a value that was not declared: "drop" leaves it out; "null" counts it in a cell
         that stands for null and all such values, the last along the axis unless null is listed; "clamp" takes the
         nearest code or bin, and leaves out records with nulls, NaN, or values that a list lacks.
+    nulls
+        The columns whose nulls, and NaN, are a category of their own, whatever becomes of other values: True for all.
+        They are the last cell along the axis, and None in records.
 
     Attributes
     ----------
@@ -160,14 +109,64 @@ class Domain(Shown):
 
     """
 
-    def __init__(self, attributes: Attributes, outside: Outside = "drop") -> None:
+    def __init__(self, attributes: Attributes, outside: Outside = "drop", *, nulls: WithNulls = False) -> None:
         if not isinstance(attributes, Mapping) or not attributes:
             raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
         self.outside = OUTSIDE.read("outside", outside)
-        self._attributes = [read_attribute(name, values, null=outside == "null") for name, values in attributes.items()]
+        null, own = outside == "null", _read_nulls(nulls, attributes)
+        self._attributes = [
+            read_attribute(name, values, null=null, nulls=name in own) for name, values in attributes.items()
+        ]
         self._clamps = outside == "clamp"
         self.names = tuple(attribute.name for attribute in self._attributes)
         self.shape = tuple(attribute.size for attribute in self._attributes)
+
+    @classmethod
+    def from_schema(
+        cls,
+        data: Data,
+        attributes: Attributes | None = None,
+        *,
+        columns: ColumnNames = None,
+        outside: Outside = "drop",
+        nulls: WithNulls = False,
+        schema: Schema = None,
+    ) -> Domain:
+        """Return the domain of a table's columns, by what its schema and you say of them; no row is read.
+
+        Guarantee
+            None by itself, as `Domain`'s. Only names and dtypes are read: both Booleans, and the categories of an Enum.
+            They are taken for public, as in every plan; a Categorical's categories come from rows, and are not.
+
+        Parameters
+        ----------
+        data, schema
+            As for `open`.
+        attributes
+            The values of columns whose dtype does not say them, or of which others shall be used.
+        columns
+            Which columns, in the order of the axes; all of them in the order of the data if not given.
+        outside, nulls
+            As for `Domain`.
+
+        Raises
+        ------
+        ParameterError
+            Neither the schema nor you say which values a column has, or what you say is not as for `Domain`.
+        ColumnError
+            There is no such column.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> import polars as pl
+        >>> people = pl.DataFrame({"age": [7, None], "sex": ["f", "m"], "works": [False, True]})
+        >>> people = people.with_columns(pl.col("sex").cast(pl.Enum(["f", "m", "x"])))
+        >>> dpf.Domain.from_schema(people, {"age": dpf.bins("age", [0, 18, 65, 120])}, nulls=["age"])
+        Domain(age: 4, sex: 3, works: 2)
+
+        """
+        return cls(declare(open_data(data, schema).schema(), attributes, columns), outside, nulls=nulls)
 
     @property
     def cells(self) -> int:
@@ -281,11 +280,10 @@ class Domain(Shown):
 
         """
         source = random_source(random)
+        if isinstance(cells, DrawsParts) and not isinstance(cells, type):
+            return pl.concat(self.record_batches(cells, n, random=source))
         if isinstance(cells, (DrawsCells, DrawsCodes)) and not isinstance(cells, type):
-            given = tuple(cells.histogram.shape if isinstance(cells, DrawsCells) else cells.shape)
-            if given != self.shape:
-                mend = "give an estimate of a histogram that this domain counted"
-                raise ParameterError("cells", Words(f"an estimate of shape {given}"), f"of shape {self.shape}", mend)
+            self._check_shape(cells.histogram.shape if isinstance(cells, DrawsCells) else cells.shape)
             if isinstance(cells, DrawsCells):
                 return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
             return fill_columns(list(cells.draw_codes(n, random=source)), self._attributes, source)
@@ -301,6 +299,107 @@ class Domain(Shown):
         if numbers.ndim != 1 or outside:
             raise ParameterError("cells", numbers.dtype, f"integers from 0 to {number - 1:,}")
         return draw_records(numbers.astype(np.int64), self._attributes, source)
+
+    def record_batches(
+        self, estimate: OfEstimate, n: Records = None, *, most: Most = PART, random: Random = None
+    ) -> Iterator[pl.DataFrame]:
+        """Give the records of an estimate in frames, a part at a time: all together are what `records` returns.
+
+        Guarantee
+            Post-processing, as `records` is.
+
+        Parameters
+        ----------
+        estimate
+            What synthesis returns over this domain.
+        n
+            How many records; the estimate's total, rounded, if not given.
+        most
+            The most rows of a frame. Each frame but the last one has so many, and its share of every cell; what is
+            rounded is rounded once for all of them.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        Raises
+        ------
+        ParameterError
+            The estimate is of another shape, or is none.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> domain = dpf.Domain({"age": dpf.bins("age", [0, 18, 65, 120])})
+        >>> estimate = dpf.mwem([500, 200, 300], dpf.workloads.identity(3), epsilon=1.0)
+        >>> [batch.height for batch in domain.record_batches(estimate, 1_000, most=400)]
+        [400, 400, 200]
+
+        """
+        DRAWS_PARTS.read("estimate", estimate)
+        self._check_shape(estimate.shape)
+        RECORDS.read_optional("n", n)
+        source, most = random_source(random), MOST.read("most", most)
+        parts = estimate.draw_parts(n, most=most, random=source)
+        return (fill_columns(list(codes), self._attributes, source) for codes in parts)
+
+    def write_records(
+        self,
+        estimate: OfEstimate,
+        path: RecordsPath,
+        n: Records = None,
+        *,
+        progress: Written = None,
+        random: Random = None,
+    ) -> int:
+        """Write the records of an estimate to a file, of which no more than a part is ever in memory.
+
+        Guarantee
+            Post-processing, as `records` is.
+
+        Parameters
+        ----------
+        estimate, n, random
+            As for `record_batches`.
+        path
+            The file: .parquet, .arrow, .csv or .ndjson. It is replaced when all is written, or else left as it is.
+        progress
+            Called with the number of records that are written, part by part. Without it a terminal is told.
+
+        Returns
+        -------
+        int
+            How many records were written.
+
+        Raises
+        ------
+        ParameterError
+            As `record_batches` does, or the path is of another kind.
+        OSError
+            The file cannot be written.
+
+        """
+        file = check_suffix(path)
+        if progress is not None and not callable(progress):
+            raise ParameterError("progress", progress, "a function of a number of records, or None")
+        batches = self.record_batches(estimate, n, random=random)
+        shown = shown_on_terminal(batches, n) if progress is None else told(batches, progress)
+        return write_frames(shown, file)
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse an estimate of another shape."""
+        if tuple(shape) != self.shape:
+            mend = "give an estimate of a histogram that this domain counted"
+            raise ParameterError("cells", Words(f"an estimate of shape {tuple(shape)}"), f"of shape {self.shape}", mend)
+
+
+def _read_nulls(nulls: object, attributes: Mapping[str, Values]) -> set[str]:
+    """Return the columns whose nulls are a category."""
+    if isinstance(nulls, bool):
+        return set(attributes) if nulls else set()
+    names = list(nulls) if isinstance(nulls, (list, tuple)) else [None]
+    known = {name for name in names if isinstance(name, str) and name in attributes}
+    if len(known) < len(names):
+        raise ParameterError("nulls", nulls, "True, False, or a list of different attributes' names")
+    return known
 
 
 def histogram(data: Data, attributes: Attributes | Domain, outside: Outside = "drop") -> NDArray[np.int64]:

@@ -3,34 +3,73 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.blocks import Block, share_blocks
-from dpfast.kernels.grouping.marginal_counting import count_marginals
+from dpfast.domain.joint_tables import MOST_CELLS, plan_tables
+from dpfast.kernels.grouping.marginal_counting import add_sums, count_tables, keep_known
 
-__all__ = ["MarginalCounter"]
+__all__ = ["Codes", "MarginalCounter", "Places"]
 
-#: Tables of all threads together stay in the last cache.
-_CACHE_BYTES = 1 << 22
+#: Records are added to tables of 32 bits each; so many of them fit.
+_MOST_RECORDS = 2**32 - 1
+#: Cells of so many records are found at a time.
+_CELLS = 4096
+#: The most memory that tables of several threads take together.
+_MOST_BYTES = 1 << 26
+
+#: Codes of columns, a row for each: of 16 bits, or of 32 where a column has more of them.
+Codes: TypeAlias = NDArray[np.uint16 | np.uint32]
+#: For each attribute the rows of codes that it is added to, and what they are multiplied by before.
+Places: TypeAlias = list[list[tuple[int, int]]]
+
+
+@dataclass
+class _Scratch:
+    """What one thread counts in.
+
+    Attributes
+    ----------
+    tables
+        The cells of all tables.
+    records
+        How many records they hold.
+    codes, known
+        Room for a block's.
+    narrow, cells
+        What small tables are counted by, and a few records' cells.
+
+    """
+
+    tables: NDArray[np.uint32]
+    records: int
+    codes: Codes
+    known: NDArray[np.uint8]
+    narrow: NDArray[np.uint16] = field(default_factory=lambda: np.empty((2, MOST_CELLS), np.uint16))
+    cells: NDArray[np.uint16] = field(default_factory=lambda: np.empty(_CELLS, np.uint16))
 
 
 class MarginalCounter:
-    """Tables of some sets of attributes, filled batch by batch.
+    """Counts of some sets of attributes, made batch by batch.
 
     Parameters
     ----------
     sizes
         How many values each attribute has.
     sets
-        The attributes of each marginal.
+        The attributes of each marginal, ascending.
     read_codes
-        Fills a block's codes, a row for each attribute, and the flags of its rows: 0 for what is in no cell.
+        Adds the attributes of a block's records to columns of codes, and sets the flags of these records: 0 for what is
+        in no cell.
     threads
-        How many share the rows at most; None for as many as their tables fit into the cache.
+        How many share the rows at most; None for as many as their tables fit into memory well.
 
     """
 
@@ -38,18 +77,24 @@ class MarginalCounter:
         self,
         sizes: Sequence[int],
         sets: Sequence[tuple[int, ...]],
-        read_codes: Callable[[Block, NDArray[np.uint32], NDArray[np.uint8]], None],
+        read_codes: Callable[[Block, Places, Codes, NDArray[np.uint8]], None],
         threads: int | None,
     ) -> None:
-        self._sizes = np.array(sizes, np.int64)
-        self._members = np.array([attribute for held in sets for attribute in held], np.int64)
-        self._starts = np.concatenate([[0], np.cumsum([len(held) for held in sets])]).astype(np.int64)
-        cells = [math.prod(sizes[attribute] for attribute in held) for held in sets]
-        self._offsets = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
+        self._plan = plan = plan_tables(sizes, sets)
+        self._members = np.array([column for table in plan.tables for column in table], np.int64)
+        self._starts = np.concatenate([[0], np.cumsum([len(table) for table in plan.tables])]).astype(np.int64)
+        self._ends = np.cumsum([math.prod(sizes[attribute] for attribute in held) for held in sets], dtype=np.int64)
+        # Attributes that no marginal has are read as well: they decide which records are known.
+        spare = len(plan.columns)
+        self._places: Places = [plan.factors(attribute) or [(spare, 0)] for attribute in range(len(sizes))]
+        self._rows = spare + 1
+        self._codes: type[np.uint16 | np.uint32] = np.uint16 if max(plan.lengths, default=0) <= 1 << 16 else np.uint32
         self._read_codes = read_codes
-        self._free: list[NDArray[np.int64]] = []
+        self._free: list[_Scratch] = []
         self._blocks: list[Block] = []
-        fitting = max(1, _CACHE_BYTES // max(1, 8 * int(self._offsets[-1])))
+        self._sums: NDArray[np.int64] | None = None
+        self._summing = threading.Lock()
+        fitting = max(1, _MOST_BYTES // max(1, 4 * int(plan.offsets[-1])))
         self._threads = fitting if threads is None else min(threads, fitting)
 
     def add(self, batch: pl.DataFrame) -> None:
@@ -57,22 +102,59 @@ class MarginalCounter:
         share_blocks(batch, self._threads, self._work, self._blocks)
 
     def tables(self) -> list[NDArray[np.int64]]:
-        """Return the marginals' counts, each in one dimension."""
-        if not self._free:
-            return np.split(np.zeros(int(self._offsets[-1]), np.int64), self._offsets[1:-1])
-        total = self._free.pop()
+        """Return the marginals' counts, each in one dimension; nothing can be added afterwards."""
         while self._free:
-            total += self._free.pop()
-        return np.split(total[:-1], self._offsets[1:-1])
+            self._sum(self._free.pop())
+        sums = np.zeros(int(self._ends[-1]), np.int64) if self._sums is None else self._sums
+        return np.split(sums, self._ends[:-1])
 
     def _work(self, block: Block, start: int, stop: int) -> None:
-        try:
-            tables = self._free.pop()
-        except IndexError:
-            tables = np.zeros(int(self._offsets[-1]) + 1, np.int64)
-        codes, known = np.empty((self._sizes.size, block.room), np.uint32), np.empty(block.room, np.uint8)
+        scratch = self._taken(block.room)
+        plan = self._plan
         for _ in block.walk(start, stop):
             rows = block.stop - block.start
-            self._read_codes(block, codes, known[:rows])
-            count_marginals(codes, known[:rows], self._members, self._starts, self._sizes, self._offsets, tables)
-        self._free.append(tables)
+            if scratch.records + rows > _MOST_RECORDS:
+                self._sum(scratch)
+            codes, known = scratch.codes, scratch.known[:rows]
+            self._read_codes(block, self._places, codes, known)
+            kept = keep_known(known, codes)
+            scratch.records += kept
+            count_tables(
+                codes,
+                kept,
+                self._members,
+                self._starts,
+                plan.lengths,
+                plan.offsets,
+                scratch.tables,
+                scratch.narrow,
+                scratch.cells,
+            )
+        self._free.append(scratch)
+
+    def _taken(self, room: int) -> _Scratch:
+        """Return what is free to be counted in, with room for so many records."""
+        try:
+            scratch = self._free.pop()
+        except IndexError:
+            tables = np.zeros(int(self._plan.offsets[-1]), np.uint32)
+            scratch = _Scratch(tables, 0, np.empty((self._rows, 0), self._codes), np.empty(0, np.uint8))
+        if scratch.known.size < room:
+            scratch.codes, scratch.known = np.empty((self._rows, room), self._codes), np.empty(room, np.uint8)
+        return scratch
+
+    def _sum(self, scratch: _Scratch) -> None:
+        """Add what a thread has counted to the marginals, and let it begin anew."""
+        plan = self._plan
+        with self._summing:
+            if self._sums is None:
+                self._sums = np.zeros(int(self._ends[-1]), np.int64)
+            start = 0
+            for marginal, stop in enumerate(self._ends.tolist()):
+                home = plan.homes[marginal]
+                table = scratch.tables[plan.offsets[home] : plan.offsets[home + 1]]
+                sizes, strides = plan.strides(marginal)
+                add_sums(table, sizes, strides, np.zeros(sizes.size, np.int64), self._sums[start:stop])
+                start = stop
+        scratch.tables[:] = 0
+        scratch.records = 0

@@ -12,9 +12,11 @@ from dpfast.aggregation.coding import KeyCoder
 from dpfast.aggregation.keys import code_keys
 from dpfast.columns.comparable import has_room, is_integer
 from dpfast.columns.dtypes import dtype_name
+from dpfast.columns.edges import are_times
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError
 from dpfast.kernels.grouping.counting import find_bins, look_up_slots
+from dpfast.queries import Bins
 
 __all__ = ["Reader", "reader_of"]
 
@@ -48,7 +50,7 @@ class _Codes(Reader):
         super().__init__(expression)
         self._count = attribute.declared
         self._clamps = clamps
-        self._drops = attribute.other is None
+        self._drops = attribute.other is None or attribute.nulls_only
         self._unsigned = dtype == pl.UInt64
 
     def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -65,12 +67,13 @@ class _Codes(Reader):
 
 
 class _BinNumbers(Reader):
-    """Numbers, each in the bin between two edges."""
+    """Numbers, or times by their ticks, each in the bin between two edges."""
 
-    def __init__(self, expression: pl.Expr, edges: np.ndarray, *, clamps: bool) -> None:
+    def __init__(self, expression: pl.Expr, edges: np.ndarray, *, clamps: bool, nulls_only: bool) -> None:
         super().__init__(expression)
         self._edges = edges
         self._clamps = clamps
+        self._nulls_only = nulls_only
 
     def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
         numbers, valid, edges = block.floats(name), block.validity(name), self._edges
@@ -78,6 +81,10 @@ class _BinNumbers(Reader):
         if self._clamps:
             # What lies above all edges was found in the last place of the search, which is no bin.
             np.clip(block.numbers, 0, len(edges) - 2, out=block.numbers)
+        elif self._nulls_only:
+            # What lies outside is in no cell, and not among the nulls.
+            np.copyto(block.numbers, -1, where=block.flags == 0)
+        if self._clamps or self._nulls_only:
             np.multiply(valid, numbers == numbers, out=block.flags)
         return block.numbers, block.flags
 
@@ -116,8 +123,8 @@ def reader_of(attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> Read
     """
     column = pl.col(attribute.name)
     if attribute.bins is not None:
-        _check(dtype.is_float() or is_integer(dtype), attribute, dtype, "integers or floats")
-        return _BinNumbers(column, np.array(attribute.bins.edges, np.float64), clamps=clamps)
+        edges = _edges(attribute, attribute.bins, dtype)
+        return _BinNumbers(column, edges, clamps=clamps, nulls_only=attribute.nulls_only)
     if attribute.values is None:
         _check(is_integer(dtype), attribute, dtype, "integers")
         return _Codes(column, attribute, dtype, clamps=clamps)
@@ -140,6 +147,20 @@ def reader_of(attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> Read
     # Integers further apart than 2**63.
     found = column.replace_strict(fitted, pl.Series(places), default=None, return_dtype=pl.Int64)
     return _Codes(found, attribute, pl.Int64(), clamps=False)
+
+
+def _edges(attribute: Attribute, bins: Bins, dtype: pl.DataType) -> np.ndarray:
+    """Return edges as float64: numbers, or the ticks of the column's own unit."""
+    if not are_times(bins.edges):
+        _check(dtype.is_float() or is_integer(dtype), attribute, dtype, "integers or floats")
+        return np.array(bins.edges, np.float64)
+    edges = pl.Series(bins.edges)
+    if isinstance(edges.dtype, pl.Datetime):
+        zoned = isinstance(dtype, pl.Datetime) and (dtype.time_zone is None) == (edges.dtype.time_zone is None)
+        _check(zoned, attribute, dtype, "datetimes" + " with a time zone" * (edges.dtype.time_zone is not None))
+    else:
+        _check(isinstance(dtype, type(edges.dtype)), attribute, dtype, f"values of {dtype_name(edges.dtype)}")
+    return edges.cast(dtype).to_physical().cast(pl.Float64).to_numpy()
 
 
 def _declared(places: np.ndarray, count: int, block: Block, valid: np.ndarray | None = None) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpfast.columns.edges import are_times
 from dpfast.domain.attributes import Attribute
 from dpfast.queries import Bins
 from dpfast.randomness import Keystream, Purpose
@@ -48,12 +49,15 @@ def _draw_numbers(bins: Bins, places: NDArray[Any], source: Any) -> pl.Series:
     if words.size:
         Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
     shares = (words >> np.uint64(11)) * 2.0**-53
-    edges, known = np.array(bins.edges, np.float64), places < len(bins.labels)
+    times = pl.Series(bins.edges) if are_times(bins.edges) else None
+    known = places < len(bins.labels)
+    edges = np.array(bins.edges if times is None else times.to_physical(), np.float64)
     lower, upper = edges[np.where(known, places, 0)], edges[np.where(known, places + 1, 1)]
     # Neither overflows where the bin's width does, and what rounding moves outside is moved back.
     numbers = lower * (1.0 - shares) + upper * shares
-    if isinstance(bins.edges[0], int):
+    if times is not None or isinstance(bins.edges[0], int):
         drawn = pl.Series(bins.column, np.clip(np.floor(numbers), lower, upper - 1.0).astype(np.int64))
+        drawn = drawn if times is None else drawn.cast(times.to_physical().dtype).cast(times.dtype)
     else:
         drawn = pl.Series(bins.column, np.clip(numbers, lower, np.nextafter(upper, -np.inf)))
     return drawn if known.all() else drawn.set(pl.Series(~known), None)

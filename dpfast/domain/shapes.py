@@ -13,7 +13,7 @@ import polars as pl
 from dpfast.arguments import Argument, Whole
 from dpfast.errors import ParameterError, Words
 
-__all__ = ["CELLS", "LARGEST_ARRAY", "SHAPE", "Cells", "OwnShape", "Shape", "check_size"]
+__all__ = ["ANY_SHAPE", "CELLS", "LARGEST_ARRAY", "SHAPE", "AnyShape", "Cells", "OwnShape", "Shape", "check_size"]
 
 #: The most cells of a histogram, and the most answers of a workload: 2**30 take 8 GiB.
 LARGEST_ARRAY = 2**30
@@ -27,7 +27,16 @@ Cells: TypeAlias = Annotated[int, CELLS]
 
 @dataclass(frozen=True)
 class _Sizes(Argument[tuple[int, ...]]):
-    """A tuple of positive integers; one integer stands for one dimension."""
+    """A tuple of positive integers; one integer stands for one dimension.
+
+    Attributes
+    ----------
+    fits
+        Whether an array of the shape must have a place in memory; else one along each attribute must.
+
+    """
+
+    fits: bool = True
 
     @property
     def allowed(self) -> str:
@@ -42,7 +51,7 @@ class _Sizes(Argument[tuple[int, ...]]):
 
     def read(self, name: str, given: object) -> tuple[int, ...]:
         sizes = super().read(name, given)
-        check_size(math.prod(sizes), name, "cells")
+        check_size(math.prod(sizes) if self.fits else max(sizes), name, "cells")
         return sizes
 
     def wrong(self) -> Iterator[object]:
@@ -63,13 +72,18 @@ class _Sizes(Argument[tuple[int, ...]]):
             {4: 3},
             {4},
         )
-        yield from ((), [], (4, 0), (2, 2.5), (4, -3), (True, 2), (4, None), (4, "3"), ((2, 2), 3), (2,) * 31)
+        yield from ((), [], (4, 0), (2, 2.5), (4, -3), (True, 2), (4, None), (4, "3"), ((2, 2), 3))
+        if self.fits:
+            yield (2,) * 31
         yield from (np.ones(2), np.ones((2, 2), np.int64), np.array(["4"]), np.empty(0, np.int64), pl.Series([2.5]))
 
 
 SHAPE = _Sizes(mend="write for example (4, 3)")
 #: How many cells there are along each attribute; one number stands for one attribute.
 Shape: TypeAlias = Annotated[int | Sequence[int], SHAPE]
+#: The same, of any number of cells: of what never holds them all.
+ANY_SHAPE = _Sizes(fits=False, mend="write for example (4, 3)")
+AnyShape: TypeAlias = Annotated[int | Sequence[int], ANY_SHAPE]
 OwnShape: TypeAlias = Annotated[int | Sequence[int] | None, replace(SHAPE, optional=True)]
 
 

@@ -2,47 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.graphical.balancing import balances, draw_balanced_codes
 from dpfast.graphical.tree_weights import TreeWeights
-from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code
+from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["draw_codes"]
+__all__ = ["PART", "TreeRecords", "draw_codes", "draw_parts"]
+
+Attributes = tuple[int, ...]
+
+#: Records that are drawn at once, unless somebody asks for another number: what is made of them stays in the cache.
+PART = 1 << 18
+
+
+class TreeRecords:
+    """Records that weights stand for: whole numbers in every clique's table, taken out part by part.
+
+    Of the records that agree in what a clique has in common with its parent, each value of the clique's other
+    attributes gets its share, rounded down or up and right on average. So each clique's counts are those of its parent
+    spread without bias, and within 1 for each value of what they have in common, however many parts they come in. What
+    records get is in random order within each part, and every part has its share of every cell.
+
+    Parameters
+    ----------
+    weights
+        What is drawn from.
+    records
+        How many there are, below 2**32.
+    source
+        Where keys come from.
+
+    """
+
+    def __init__(self, weights: TreeWeights, records: int, source: RandomSource) -> None:
+        self._tree = weights.tree
+        self._left = records
+        self._source = source
+        self._new = [
+            tuple(a for a in clique if a not in common)
+            for clique, common in zip(self._tree.cliques, self._tree.separators, strict=True)
+        ]
+        self._counts: list[NDArray[np.uint32]] = []
+        for clique, table in enumerate(weights.tables):
+            totals = self._totals(clique) if clique else np.array([records], np.int64)
+            attributes = self._tree.cliques[clique]
+            order = [attributes.index(a) for a in self._axes(clique)]
+            shares = np.ascontiguousarray(table.reshape(self._shape(attributes)).transpose(order))
+            counts = np.empty((totals.size, shares.size // totals.size), np.uint32)
+            share_records(shares.reshape(counts.shape), totals, self._words(totals.size), counts)
+            self._counts.append(counts)
+
+    def parts(self, most: int = PART) -> Iterator[NDArray[np.uint32]]:
+        """Give the codes of at most so many records at a time, a row for each attribute; one empty part of none."""
+        while True:
+            records = min(self._left, most)
+            self._left -= records
+            yield self._draw(records)
+            if not self._left:
+                return
+
+    def _draw(self, records: int) -> NDArray[np.uint32]:
+        """Return the codes of some records of those that are left."""
+        sizes = self._tree.sizes
+        codes = np.empty((len(sizes), records), np.uint32)
+        given, places, drawn = (np.empty(records, np.int64) for _ in range(3))
+        for clique, counts in enumerate(self._counts):
+            given[:] = 0
+            for attribute in self._tree.separators[clique]:
+                given *= sizes[attribute]
+                given += codes[attribute]
+            starts = np.zeros(len(counts) + 1, np.int64)
+            order_by_code(given, starts, places)
+            draw_conditionally(counts, starts, places, self._words(records + len(counts)), drawn)
+            for attribute in self._new[clique][:0:-1]:
+                np.divmod(drawn, sizes[attribute], out=(drawn, given))
+                codes[attribute] = given
+            codes[self._new[clique][0]] = drawn
+        return codes
+
+    def _axes(self, clique: int) -> Attributes:
+        """Return a clique's attributes, those that it has in common with its parent first."""
+        return (*self._tree.separators[clique], *self._new[clique])
+
+    def _shape(self, attributes: Attributes) -> list[int]:
+        return [self._tree.sizes[a] for a in attributes]
+
+    def _totals(self, clique: int) -> NDArray[np.int64]:
+        """Return how many of the parent's records have each value of what a clique has in common with it."""
+        parent, common = self._tree.parents[clique], self._tree.separators[clique]
+        axes = self._axes(parent)
+        table = self._counts[parent].reshape(self._shape(axes))
+        sums = table.sum(axis=tuple(place for place, a in enumerate(axes) if a not in common), dtype=np.int64)
+        left = [a for a in axes if a in common]
+        return np.ascontiguousarray(np.transpose(sums, [left.index(a) for a in common])).reshape(-1)
+
+    def _words(self, number: int) -> NDArray[np.uint64]:
+        words = np.empty(number, np.uint64)
+        if number:
+            Keystream(self._source.key()).words(Purpose.NOISE).fill(0, words)
+        return words
+
+
+def draw_parts(
+    weights: TreeWeights, records: int, source: RandomSource, most: int = PART
+) -> Iterator[NDArray[np.uint32]]:
+    """Give the codes of records, a row for each attribute, at most so many records at a time.
+
+    Few records are drawn so that all pairs of attributes are near their expected counts
+    (`dpfast.graphical.balancing`); of more of them, whose counts err less, every clique's counts are (`TreeRecords`).
+    """
+    if not balances(weights, records):
+        yield from TreeRecords(weights, records, source).parts(most)
+        return
+    codes = draw_balanced_codes(weights, records, source)
+    for start in range(0, max(records, 1), most):
+        yield np.ascontiguousarray(codes[:, start : start + most])
 
 
 def draw_codes(weights: TreeWeights, records: int, source: RandomSource) -> NDArray[np.uint32]:
-    """Return each record's code of each attribute, a row for each attribute.
-
-    Of the records that agree in what a clique has in common with its parent, each value of the clique's other
-    attributes gets its share, rounded down or up and right on average, in random order. So each clique's counts are
-    those of its parent spread without bias, and within 1 for each value of what they have in common.
-    """
-    tree = weights.tree
-    codes = np.empty((len(tree.sizes), records), np.uint32)
-    for clique, attributes in enumerate(tree.cliques):
-        common = tree.separators[clique]
-        new = tuple(a for a in attributes if a not in common)
-        shape = [tree.sizes[a] for a in attributes]
-        order = [attributes.index(a) for a in (*common, *new)]
-        rows = int(np.prod([tree.sizes[a] for a in common], dtype=np.int64))
-        table = np.ascontiguousarray(weights.tables[clique].reshape(shape).transpose(order)).reshape(rows, -1)
-        given = np.zeros(records, np.int64)
-        for attribute in common:
-            given *= tree.sizes[attribute]
-            given += codes[attribute]
-        starts, places = np.zeros(rows + 1, np.int64), np.empty(records, np.int64)
-        order_by_code(given, starts, places)
-        words = np.empty(records + rows, np.uint64)
-        _fill(words, source)
-        drawn = given  # no longer needed
-        draw_conditionally(table, starts, places, words, drawn)
-        for attribute in reversed(new):
-            drawn, codes[attribute] = np.divmod(drawn, tree.sizes[attribute])
+    """Return each record's code of each attribute, a row for each attribute: all parts of `draw_parts`."""
+    codes = np.empty((len(weights.tree.sizes), records), np.uint32)
+    start = 0
+    for part in draw_parts(weights, records, source):
+        codes[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
     return codes
-
-
-def _fill(words: NDArray[np.uint64], source: RandomSource) -> None:
-    if words.size:
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)

@@ -38,7 +38,7 @@ from dpfast.answering.choosing import WINNERS
 from dpfast.answering.table import MISSING, TEXT, OwnMechanism
 from dpfast.arguments import Numeric, Special, Threads
 from dpfast.domain import Domain
-from dpfast.domain.domain import Records
+from dpfast.domain.arguments import Records
 from dpfast.errors import ParameterError
 from dpfast.integrations.expressions import Expressions
 from dpfast.ledger import Ledger

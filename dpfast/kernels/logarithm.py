@@ -147,29 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-@inlined
-def exponential_of_lower_end_f32(r, bits_plus_one):
-    """Return (E, width) for a = r, the lower end of the cell, which is one operation less; else as `exponential_f32`.
-
-    E approximates -ln(r * 2**-m), with one rounding of a, u, in the place of two. And every u in [r, r+1) * 2**-m has
-    |ln u - ln(r * 2**-m)| <= ln(1 + 1/r) <= 1/r <= 1.4143 * width.
-    """
-    return _minus_log_f32(f32_from_i32(r), bits_plus_one)
-
-
-@inlined
-def _minus_log_f32(a, bits_plus_one):
-    """Return ((bits_plus_one - 1) ln 2 - ln a, 2**-k) for a = M * 2**k."""
-    # What lies above sqrt(1/2) in the mantissa, and k + 1 above that.
-    above = subtract(bits_of_f32(a), _ROOT_HALF_32)
-    k = shift_right(above, _EXPONENT_32)
-    mantissa = f32_from_bits(add(bit_and(above, _MANTISSA_32), _ROOT_32))
-    s = (mantissa - _ONE_F32) / (mantissa + _ONE_F32)
-    z = s * s
-    log_mantissa = fused_multiply_add(s * z, polynomial(z, _ROUNDED_F32), s + s)
-    exponential = fused_multiply_add(bits_plus_one - f32_from_i32(k), _LN2_F32, -log_mantissa)
-    width = f32_from_bits(shift_left(subtract(_BIAS_32, k), _EXPONENT_32))
-    return exponential, width
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

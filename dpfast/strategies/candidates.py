@@ -20,6 +20,7 @@ from dpfast.strategies.square_root import LARGEST_SQUARE_ROOT, has_closed_form, 
 from dpfast.strategies.strategy import Strategy
 from dpfast.strategies.wavelet import wavelet
 from dpfast.strategies.weighting import best_weights, ladder, largest_weight
+from dpfast.workloads.shapes import LARGEST_ARRAY
 from dpfast.workloads.workload import Workload
 
 __all__ = ["candidates"]
@@ -35,6 +36,8 @@ _MADE: WeakKeyDictionary[Workload, dict[int, Explicit]] = WeakKeyDictionary()
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
     """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in mechanisms_of(budget)]
+    if workload.cells > LARGEST_ARRAY:
+        return _without_cells(workload, orders)
     found: list[Strategy] = [Identity(workload.shape)]
     if 1 < workload.cells <= _SMALL:
         found += [_made_for(workload, order) for order in orders]
@@ -46,6 +49,15 @@ def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
         found += best_marginals(workload, order)
     if terms_of(workload) or axis_ranges(workload):
         found += uniform_products(workload.shape)
+    return found
+
+
+def _without_cells(workload: Workload, orders: list[Literal[1, 2]]) -> list[Strategy]:
+    """Return strategies for a workload over more cells than an array holds: of marginals alone."""
+    found: list[Strategy] = [best for order in orders for best in best_marginals(workload, order)]
+    if not found:
+        # Says how many cells there are.
+        workload.check_cells()
     return found
 
 

@@ -16,7 +16,7 @@ from dpfast.showing import Card, Shown
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
-from dpfast.workloads.workload import WORKLOAD, Asked, Workload
+from dpfast.workloads.workload import ANY_WORKLOAD, AskedOfAny, Workload
 
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
 
@@ -90,7 +90,7 @@ def _no_strategies() -> Iterator[object]:
 
 
 def choose(
-    workload: Asked,
+    workload: AskedOfAny,
     *,
     epsilon: Epsilon = None,
     delta: Delta = 0,
@@ -138,7 +138,7 @@ def choose(
     12.946
 
     """
-    WORKLOAD.read("workload", workload)
+    ANY_WORKLOAD.read("workload", workload)
     budget, unit = read_budget(epsilon, delta, rho), read_unit(neighbors, max_groups, max_rows_per_group)
     return choose_for(workload, budget, unit, among)
 

@@ -14,7 +14,7 @@ from dpfast.errors import ParameterError
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside, parts_of
 from dpfast.strategies.strategy import Weights, read_weights
 from dpfast.workloads.marginals import Marginals, Sets
-from dpfast.workloads.shapes import Shape
+from dpfast.workloads.shapes import AnyShape, check_size
 
 __all__ = ["MarginalTables", "effect_of", "marginals"]
 
@@ -68,6 +68,7 @@ class MarginalTables(MarginalSpaces):
         which a spread table is divided by, times w_S and the product of n_i over i not in S.
 
         """
+        check_size(self.cells, "histogram", "cells")
         found = np.zeros(self.shape)
         tables = [
             np.asarray(column, np.float64).reshape(self._kept_shape(kept))
@@ -90,7 +91,7 @@ def effect_of(shape: tuple[int, ...], spaces: Sequence[Attributes], sets: Sequen
     return np.array([[outside(shape, one) if set(space) <= set(one) else 0 for one in sets] for space in spaces], float)
 
 
-def marginals(shape: Shape, attributes: Sets, *, weights: Weights = None) -> MarginalTables:
+def marginals(shape: AnyShape, attributes: Sets, *, weights: Weights = None) -> MarginalTables:
     """Measure marginals: tables of counts over some attributes each, summed over all others.
 
     Parameters

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.arguments import Threads
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside
+from dpfast.workloads.shapes import check_size
 
 __all__ = ["MarginalResiduals"]
 
@@ -63,6 +64,7 @@ class MarginalResiduals(MarginalSpaces):
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`: the sum of each table's A'y divided by its eigenvalue."""
+        check_size(self.cells, "histogram", "cells")
         found = np.zeros(self.shape)
         for column, space, weight, value in zip(noisy, self.spaces, self.weights, self.eigenvalues, strict=True):
             table = np.asarray(column, np.float64).reshape(self._kept_shape(space))

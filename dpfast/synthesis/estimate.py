@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Special
 from dpfast.charts.drawing import ChartPath, Title
-from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
+from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError
-from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.showing import Facts, Shown
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import no_arrays
@@ -113,6 +113,11 @@ class Estimate(Shown):
         self.entry = entry
         self._records, self._deviations = records, deviations
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells there are along each attribute."""
+        return self.histogram.shape
+
     @cached_property
     def answers(self) -> NDArray[np.float64]:
         """The answers of all queries on the estimate, in their order."""
@@ -189,6 +194,44 @@ class Estimate(Shown):
         if cells.size:
             Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
         return cells[np.argsort(keys)]
+
+    def draw_parts(
+        self, n: Records = None, *, most: Most = PART, random: Random = None
+    ) -> Iterator[NDArray[np.uint32]]:
+        """Give the codes of records along each axis, a row for each, at most so many records at a time.
+
+        All parts together have the records in each cell that `counts` says, and each part its share of them; they are
+        in random order within a part.
+
+        Parameters
+        ----------
+        n, random
+            As for `counts`.
+        most
+            The most records of a part.
+
+        """
+        source, most = random_source(random), MOST.read("most", most)
+        counts = self.counts(n, random=source).reshape(-1)
+        return self._parts(counts, most, source)
+
+    def _parts(self, counts: NDArray[np.int64], most: int, source: RandomSource) -> Iterator[NDArray[np.uint32]]:
+        from dpfast.kernels.graphical.drawing import draw_conditionally  # not at the top: numba takes long to import
+
+        filled = np.flatnonzero(counts)
+        left, records = counts[filled].astype(np.uint32).reshape(1, -1), int(counts.sum())
+        del counts
+        while True:
+            part = min(records, most)
+            words = np.empty(part + 1, np.uint64)
+            Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+            cells = np.empty(part, np.int64)
+            draw_conditionally(left, np.array([0, part]), np.arange(part), words, cells)
+            cells = filled[cells]
+            yield np.array(np.unravel_index(cells, self.histogram.shape), np.uint32)
+            records -= part
+            if not records:
+                return
 
     def to_frame(
         self,

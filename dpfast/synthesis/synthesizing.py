@@ -14,7 +14,8 @@ from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_bud
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance
-from dpfast.domain.domain import RECORDS, Domain, Records
+from dpfast.domain.arguments import RECORDS, Records, RecordsPath, Written
+from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
@@ -63,6 +64,17 @@ class Synthesis(Shown):
     def frame(self) -> pl.DataFrame:
         """The records, one a row: drawn when they are first asked for, and kept."""
         return self.domain.records(self.estimate, self.rows)
+
+    def write(self, path: RecordsPath, *, progress: Written = None) -> int:
+        """Write the records to a file: as many as `frame` has, drawn anew, no more than a part of them in memory.
+
+        Parameters
+        ----------
+        path, progress
+            As for `Domain.write_records`, which has more.
+
+        """
+        return self.domain.write_records(self.estimate, path, self.rows, progress=progress)
 
     def marginal(self, columns: Columns) -> NDArray[np.float64]:
         """Return the estimated counts over some columns, an axis for each in the order given.

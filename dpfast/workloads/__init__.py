@@ -6,7 +6,9 @@ private; what releases answers is a mechanism (`dpfast.mwem`, `dpfast.matrix_mec
 
 All of them have ``answer`` (int64, exact, of a histogram of integers), ``transposed``, ``rows``, ``gram``, ``energy``
 and ``frame``: see `Workload`. Shapes, bounds and matrices that are not as described are a ParameterError; counts of
-which a sum could pass int64 are a DataError. More than 2**30 cells or queries are refused before any memory is taken.
+which a sum could pass int64 are a DataError. More than 2**30 queries are refused before any memory is taken. Marginals,
+totals, rectangles and products may be over more cells than any array has, 10**17 and far more: their queries, groups
+and frames are there as always, and what needs a number for each cell is refused.
 
 >>> import dpfast as dpf
 >>> workload = dpf.workloads.prefix(4) + dpf.workloads.ranges(4, lower=[1], upper=[3])
@@ -27,7 +29,7 @@ from dpfast.workloads.marginals import Marginals, Sets, Together
 from dpfast.workloads.matrix import Matrix, Rows, SparseMatrix, is_sparse
 from dpfast.workloads.ranges import AllRanges, Prefixes, Ranges
 from dpfast.workloads.rectangles import Rectangles
-from dpfast.workloads.shapes import CELLS, SHAPE, Bounds, Cells, OwnShape, Shape, check_size
+from dpfast.workloads.shapes import ANY_SHAPE, CELLS, AnyShape, Bounds, Cells, OwnShape, Shape, check_size
 from dpfast.workloads.workload import Asked, Union, Workload
 
 __all__ = [
@@ -68,7 +70,7 @@ def identity(shape: Shape) -> Identity:
     return Identity(shape)
 
 
-def total(shape: Shape) -> Total:
+def total(shape: AnyShape) -> Total:
     """Ask for the sum of all cells.
 
     Examples
@@ -136,7 +138,7 @@ def random_ranges(n: Cells, count: Annotated[int, _COUNT], seed: Annotated[int, 
     return Ranges(n, drawn.lower[:, 0], drawn.upper[:, 0])
 
 
-def rectangles(shape: Shape, lower: Bounds, upper: Bounds) -> Rectangles:
+def rectangles(shape: AnyShape, lower: Bounds, upper: Bounds) -> Rectangles:
     """Ask for the sums over the cells from lower[i] up to, not including, upper[i] along every axis.
 
     Parameters
@@ -155,7 +157,7 @@ def rectangles(shape: Shape, lower: Bounds, upper: Bounds) -> Rectangles:
     return Rectangles(shape, lower, upper)
 
 
-def random_rectangles(shape: Shape, count: Annotated[int, _COUNT], seed: Annotated[int, _SEED]) -> Rectangles:
+def random_rectangles(shape: AnyShape, count: Annotated[int, _COUNT], seed: Annotated[int, _SEED]) -> Rectangles:
     """Ask for the sums over so many rectangles, any of the n(n+1)/2 ranges along each axis being as likely.
 
     Examples
@@ -164,12 +166,12 @@ def random_rectangles(shape: Shape, count: Annotated[int, _COUNT], seed: Annotat
     Rectangles(2000 queries over 64 x 64 cells)
 
     """
-    sizes = SHAPE.read("shape", shape)
+    sizes = ANY_SHAPE.read("shape", shape)
     check_size(_COUNT.read("count", count) * len(sizes), "count", "bounds")
     return Rectangles(sizes, *draw_bounds(sizes, count, _SEED.read("seed", seed)))
 
 
-def marginals(shape: Shape, k: Together | None = None, attributes: Sets | None = None) -> Marginals:
+def marginals(shape: AnyShape, k: Together | None = None, attributes: Sets | None = None) -> Marginals:
     """Ask for the counts of all combinations of values of some attributes, for many sets of attributes.
 
     Parameters
@@ -188,6 +190,11 @@ def marginals(shape: Shape, k: Together | None = None, attributes: Sets | None =
     (3, 16)
     >>> marginals((2, 3), attributes=[(0,), (1,)]).answer([[3, 1, 4], [1, 5, 9]])
     array([ 8, 15,  4,  6, 13])
+
+    Of more cells than there is memory for:
+
+    >>> len(marginals((100,) * 14, k=2))
+    910000
 
     """
     return Marginals(shape, k, attributes)

@@ -9,7 +9,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.workloads.histograms import Numbers, checked_histogram
-from dpfast.workloads.shapes import SHAPE, Coefficients, Shape, check_sums, checked_coefficients
+from dpfast.workloads.shapes import (
+    ANY_SHAPE,
+    SHAPE,
+    AnyShape,
+    Coefficients,
+    Shape,
+    check_sums,
+    checked_coefficients,
+)
 from dpfast.workloads.workload import Place, Workload
 
 __all__ = ["Identity", "Total", "places_of"]
@@ -95,8 +103,8 @@ class Total(Workload):
     binary = True
     range = 1.0, 1.0
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = SHAPE.read("shape", shape)
+    def __init__(self, shape: AnyShape) -> None:
+        self.shape = ANY_SHAPE.read("shape", shape)
 
     def __len__(self) -> int:
         return 1
@@ -109,6 +117,7 @@ class Total(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the coefficient everywhere."""
+        self.check_cells()
         return np.full(self.shape, checked_coefficients(coefficients, 1)[0])
 
     def answer_along(self, table: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.workloads.histograms import Numbers, checked_histogram
-from dpfast.workloads.shapes import SHAPE, Coefficients, check_size, check_sums, checked_coefficients
+from dpfast.workloads.shapes import ANY_SHAPE, Coefficients, check_size, check_sums, checked_coefficients
 from dpfast.workloads.workload import Place, Workload, check_workloads
 
 __all__ = ["Kronecker"]
@@ -33,7 +33,7 @@ class Kronecker(Workload):
     def __init__(self, *factors: Workload) -> None:
         check_workloads(factors)
         self.factors = factors
-        self.shape = SHAPE.read("shape", sum((factor.shape for factor in factors), ()))
+        self.shape = ANY_SHAPE.read("shape", sum((factor.shape for factor in factors), ()))
         check_size(len(self), "workloads", "queries")
 
     def __len__(self) -> int:
@@ -51,6 +51,7 @@ class Kronecker(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the queries, each times its coefficient, by one factor after the other."""
+        self.check_cells()
         given = checked_coefficients(coefficients, len(self))
         lengths, changes = [len(factor) for factor in self.factors], [one.transposed_along for one in self.factors]
         table = _along(given, lengths, changes, self._order()[::-1]).reshape(self.shape)

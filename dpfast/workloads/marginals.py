@@ -19,9 +19,9 @@ from dpfast.kernels.histograms.marginals import spread_marginals, sum_marginals
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.marginal_tree import MarginalTree
 from dpfast.workloads.shapes import (
-    SHAPE,
+    ANY_SHAPE,
+    AnyShape,
     Coefficients,
-    Shape,
     check_size,
     check_sums,
     checked_coefficients,
@@ -51,7 +51,7 @@ class Marginals(Workload):
     Parameters
     ----------
     shape
-        How many values each attribute has.
+        How many values each attribute has; of any number of cells together, as long as the queries are not too many.
     k
         All marginals of so many attributes, in lexicographic order.
     attributes
@@ -69,8 +69,8 @@ class Marginals(Workload):
 
     binary = True
 
-    def __init__(self, shape: Shape, k: Together | None = None, attributes: Sets | None = None) -> None:
-        self.shape = SHAPE.read("shape", shape)
+    def __init__(self, shape: AnyShape, k: Together | None = None, attributes: Sets | None = None) -> None:
+        self.shape = ANY_SHAPE.read("shape", shape)
         self.attributes = _checked_marginals(len(self.shape), k, attributes)
         sizes = [math.prod(self.shape[a] for a in marginal) for marginal in self.attributes]
         check_size(sum(sizes), "attributes" if k is None else "k", "queries")
@@ -99,6 +99,7 @@ class Marginals(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of all marginals' coefficients in every cell."""
+        self.check_cells()
         given = checked_coefficients(coefficients, len(self))
         return self.transposed_along(given.reshape(1, -1, 1)).reshape(self.shape)
 

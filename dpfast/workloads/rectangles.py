@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from dpfast.workloads.bounds import check_bounds, count_both
 from dpfast.workloads.cells import places_of
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import (
-    SHAPE,
+    ANY_SHAPE,
+    LARGEST_ARRAY,
+    AnyShape,
     Bounds,
     Coefficients,
-    Shape,
     check_size,
     check_sums,
     checked_coefficients,
@@ -53,8 +55,8 @@ class Rectangles(Workload):
 
     binary = True
 
-    def __init__(self, shape: Shape, lower: Bounds, upper: Bounds) -> None:
-        self.shape = SHAPE.read("shape", shape)
+    def __init__(self, shape: AnyShape, lower: Bounds, upper: Bounds) -> None:
+        self.shape = ANY_SHAPE.read("shape", shape)
         axes = len(self.shape)
         self.lower = checked_indices(lower, "lower", (None, axes))
         self.upper = checked_indices(upper, "upper", (len(self.lower), axes))
@@ -62,15 +64,20 @@ class Rectangles(Workload):
         # Along an axis of one cell a rectangle is whole or empty: it is no axis of the table of prefix sums.
         self._long = [axis for axis, size in enumerate(self.shape) if size > 1]
         self._padded = tuple(self.shape[axis] + 1 for axis in self._long)
-        check_size(math.prod(self._padded), "shape", "prefix sums")
-        strides = np.array([math.prod(self._padded[axis + 1 :]) for axis in range(len(self._padded))], np.int64)
+        if self.cells <= LARGEST_ARRAY:
+            check_size(math.prod(self._padded), "shape", "prefix sums")
         # Empty rectangles have all their corners in one place.
         self._filled: NDArray[np.bool_] = np.all(self.upper > self.lower, axis=1)
-        bounds = [bound[:, self._long] * self._filled[:, None] for bound in (self.lower, self.upper)]
-        self._corners = [read_only(np.ascontiguousarray(array)) for array in (*bounds, strides)]
 
     def __len__(self) -> int:
         return len(self.lower)
+
+    @cached_property
+    def _corners(self) -> list[NDArray[np.int64]]:
+        """Both corners of each rectangle, and the strides of the table of prefix sums."""
+        strides = np.array([math.prod(self._padded[axis + 1 :]) for axis in range(len(self._padded))], np.int64)
+        bounds = [bound[:, self._long] * self._filled[:, None] for bound in (self.lower, self.upper)]
+        return [read_only(np.ascontiguousarray(array)) for array in (*bounds, strides)]
 
     def answer(self, histogram: Numbers) -> NDArray[Any]:
         """Return the sums over the rectangles."""
@@ -83,6 +90,7 @@ class Rectangles(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum of the rectangles, each times its coefficient."""
+        self.check_cells()
         given = checked_coefficients(coefficients, len(self)) * self._filled
         low, high, strides = self._corners
         table = fresh_array(math.prod(self._padded), given.dtype)

@@ -9,15 +9,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Special
-from dpfast.domain.shapes import CELLS, LARGEST_ARRAY, SHAPE, Cells, OwnShape, Shape, check_size
+from dpfast.domain.shapes import (
+    ANY_SHAPE,
+    CELLS,
+    LARGEST_ARRAY,
+    SHAPE,
+    AnyShape,
+    Cells,
+    OwnShape,
+    Shape,
+    check_size,
+)
 from dpfast.errors import DataError, ParameterError, Words
 from dpfast.kernels.histograms.prefixes import cover_magnitudes
 from dpfast.workloads.histograms import array_of, no_arrays, numbers_of
 
 __all__ = [
+    "ANY_SHAPE",
     "CELLS",
     "LARGEST_ARRAY",
     "SHAPE",
+    "AnyShape",
     "Bounds",
     "Cells",
     "Coefficients",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, TypeAlias
 
@@ -20,7 +20,19 @@ from dpfast.showing import Facts, Shown
 from dpfast.workloads.histograms import Numbers, checked_histogram
 from dpfast.workloads.shapes import Coefficients, check_size, checked_coefficients, read_only
 
-__all__ = ["LARGEST_GRAM", "PLACE", "WORKLOAD", "Asked", "OwnQueries", "Place", "Union", "Workload", "check_workloads"]
+__all__ = [
+    "ANY_WORKLOAD",
+    "LARGEST_GRAM",
+    "PLACE",
+    "WORKLOAD",
+    "Asked",
+    "AskedOfAny",
+    "OwnQueries",
+    "Place",
+    "Union",
+    "Workload",
+    "check_workloads",
+]
 
 #: The most cells for which a matrix of cells by cells is formed: 2**13 take half a gigabyte.
 LARGEST_GRAM = 2**13
@@ -110,8 +122,13 @@ class Workload(Shown, ABC):
         spread = np.stack([self.transposed(row).reshape(-1) for row in rows])
         return np.moveaxis(spread.reshape(len(table), -1, self.cells), 2, 1)
 
+    def check_cells(self) -> None:
+        """Refuse what needs a number for each cell where no array holds them."""
+        check_size(self.cells, "workload", "cells")
+
     def _span(self, start: int, stop: int) -> tuple[int, int]:
         """Return from where to where queries are asked for, or refuse what is no part of them."""
+        self.check_cells()
         start, stop = PLACE.read("start", start), PLACE.read("stop", stop)
         if not start <= stop <= len(self):
             raise ParameterError("stop", stop, f"from start, {start:,}, to {len(self):,}, the number of queries")
@@ -150,6 +167,7 @@ class Workload(Shown, ABC):
         Block j has the cells edges[j] to edges[j + 1], in the order of the flattened histogram; blocks cover all cells.
         That is what the error of strategies made of blocks takes.
         """
+        self.check_cells()
         if self.binary and len(edges) == self.cells + 1:
             # Every one is a block of its own: there are as many as the queries count cells.
             return float(self.answer(np.ones(self.cells, np.int64)).sum(dtype=np.float64))
@@ -176,6 +194,7 @@ class Workload(Shown, ABC):
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Give the rows of the matrix in blocks of a few megabytes."""
+        self.check_cells()
         step = max(1, _BLOCK_NUMBERS // self.cells)
         for start in range(0, len(self), step):
             yield self.rows(start, min(start + step, len(self)))
@@ -192,21 +211,36 @@ class Workload(Shown, ABC):
         return f"{type(self).__name__}({len(self)} queries over {' x '.join(map(str, self.shape))} cells)"
 
 
-WORKLOAD = Instance(
-    Workload,  # type: ignore[type-abstract]  # no workload is made of it
-    "a workload of dpfast.workloads",
-    mend="write for example dpf.workloads.prefix(100)",
-)
+@dataclass(frozen=True)
+class _OverCells(Instance[Workload]):
+    """A workload over a histogram, which an array holds."""
+
+    def read(self, name: str, given: object) -> Workload:
+        """Return it; refuse one over more cells than arrays hold."""
+        workload = super().read(name, given)
+        check_size(workload.cells, name, "cells")
+        return workload
+
+
+_OF_WORKLOADS: Any = {
+    "kind": Workload,
+    "what": "a workload of dpfast.workloads",
+    "mend": "write for example dpf.workloads.prefix(100)",
+}
+WORKLOAD = _OverCells(**_OF_WORKLOADS)
+#: The same over any number of cells: where nothing is made of them.
+ANY_WORKLOAD: Instance[Workload] = Instance(**_OF_WORKLOADS)
 
 
 def check_workloads(workloads: tuple[object, ...]) -> None:
     """Refuse what is not one workload or more."""
-    if not workloads or not all(map(WORKLOAD.accepts, workloads)):
+    if not workloads or not all(map(ANY_WORKLOAD.accepts, workloads)):
         raise ParameterError("workloads", workloads, "one workload or more", "write for example prefix(8), total(8)")
 
 
 #: The queries that are asked.
 Asked: TypeAlias = Annotated[Workload, WORKLOAD]
+AskedOfAny: TypeAlias = Annotated[Workload, ANY_WORKLOAD]
 #: None asks for every cell.
 OwnQueries: TypeAlias = Annotated[Workload | None, replace(WORKLOAD, optional=True)]
 
@@ -245,6 +279,7 @@ class Union(Workload):
 
     def transposed(self, coefficients: Coefficients) -> NDArray[np.float64]:
         """Return the sum over all parts."""
+        self.check_cells()
         given = checked_coefficients(coefficients, len(self))
         out = np.zeros(self.shape)
         for part, start, stop in zip(self.parts, self.offsets, self.offsets[1:], strict=False):

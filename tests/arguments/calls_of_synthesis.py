@@ -19,6 +19,7 @@ COUNTS = np.array([5, 0, 2, 1])
 LINE = dpf.workloads.prefix(4)
 DOMAIN = dpf.Domain({"a": 2, "b": ["x", "y"]})
 RECORDS = pl.DataFrame({"a": [0, 1], "b": ["x", "y"]})
+NUMBERED = RECORDS.with_columns(pl.Series("n", [0, 1]))
 FILE = Path(mkdtemp()) / "records.csv"
 RECORDS.write_csv(FILE)
 
@@ -76,7 +77,8 @@ WORKLOADS = [
     ],
 ]
 DOMAINS = [
-    of("Domain", dpf.Domain, attributes={"a": 2, "b": ["x", None]}, outside="drop"),
+    of("Domain", dpf.Domain, attributes={"a": 2, "b": ["x", None]}, outside="drop", nulls=["a"]),
+    of("Domain.from_schema", dpf.Domain.from_schema, data=RECORDS, attributes={"a": 2}, columns=["a"]),
     of("Domain.open", DOMAIN.open, data=RECORDS),
     of("Domain.count", DOMAIN.count, data=RECORDS),
     Call(
@@ -148,6 +150,23 @@ SYNTHESIS = [
     of("Synthesis.marginal", MADE.marginal, columns=["b", "a"]),
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
+    of("ModelEstimate.draw_parts", MODEL.draw_parts, n=10, most=5),
+    of("Synthesis.write", MADE.write, path=FILE.with_name("made.csv")),
+    Call(
+        "propose_domain",
+        dpf.propose_domain,
+        lambda: {
+            "data": NUMBERED,
+            "attributes": {"b": ["x", "y"]},
+            "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
+            "columns": ["b", "n"],
+            "epsilon": 0.1,
+            "delta": 1e-9,
+            "bins": 2,
+            "categories": 2,
+            "bounds": {"n": (0, 1)},
+        },
+    ),
     of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
     of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
     of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),
@@ -157,6 +176,15 @@ SYNTHESIS = [
     of("BoostedAnswers.estimate", BOOSTED.estimate, iterations=10),
     of("Estimate.counts", ESTIMATE.counts, n=10),
     of("Estimate.draw_cells", ESTIMATE.draw_cells, n=10),
+    of("Estimate.draw_parts", ESTIMATE.draw_parts, n=10, most=5),
+    of("Domain.record_batches", dpf.Domain({"a": 4}).record_batches, estimate=ESTIMATE, n=10, most=5),
+    of(
+        "Domain.write_records",
+        dpf.Domain({"a": 4}).write_records,
+        estimate=ESTIMATE,
+        path=FILE.with_name("written.csv"),
+        n=10,
+    ),
     of("Estimate.to_frame", ESTIMATE.to_frame, columns=["x0"], values={"x0": list("abcd")}),
     of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
     of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE),

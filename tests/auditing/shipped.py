@@ -156,6 +156,12 @@ def synthesized(values):
     return dpf.synthesize(data, domain, epsilon=1.0, rows=20, rounds=1, ledger=ledger()).frame["x"].sort()
 
 
+def proposed_bins(values):
+    data = pl.DataFrame({"x": values})
+    found = dpf.propose_domain(data, ledger=ledger(), epsilon=1.0, bins=2, bounds={"x": (0, 8)})
+    return pl.Series(found.attributes["x"].edges).cut([0.5, 2.5, 4.5, 6.5]).to_physical()
+
+
 def synthesized_model(values):
     domain = dpf.Domain({"x": ["a", "b", "c"], "y": 2, "z": 2})
     data = pl.DataFrame({"x": values, "y": 1, "z": 0}, schema={"x": pl.String, "y": pl.Int64, "z": pl.Int64})
@@ -280,6 +286,7 @@ SHIPPED = [
     Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", quick=150),
     Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
+    Shipped("propose_domain", proposed_bins, [1, 1, 6], [1, 6], quick=100, long=2_000),
     Shipped("synthesize", synthesized_model, ["a"] * 9 + ["b"], ["a"] * 9, what="models", quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),

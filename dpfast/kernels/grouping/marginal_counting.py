@@ -1,4 +1,9 @@
-"""Exact counts of many marginals of the same records: their codes are read once, and each table is filled in turn."""
+"""Exact counts of many marginals of the same records: codes are read once, and a few tables hold all marginals.
+
+A column of codes may stand for several attributes of few values together, so that a table over two columns holds the
+counts of all pairs of an attribute of one with an attribute of the other. There are far fewer tables than marginals,
+and a record adds one to a cell of each. Marginals are summed from the tables at the end.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,16 @@ import numpy as np
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.grouping.counting import UNKNOWN
 
-__all__ = ["count_marginals", "mark_known"]
+__all__ = ["add_codes", "add_sums", "count_tables", "keep_known"]
+
+_ONE = np.uint16(1)
+#: So many records are counted in 16 bits at a time: fewer than 2**16 have the same cell.
+_STRETCH = 1 << 15
 
 
 @kernel
-def mark_known(values, valid, declared, other, codes, known):
-    """Store one attribute's code for each record, and take records out whose value has none.
+def add_codes(values, valid, declared, other, factor, codes, known):
+    """Add one attribute's code of each record to a column of codes, and take records out whose value has none.
 
     Parameters
     ----------
@@ -22,8 +31,10 @@ def mark_known(values, valid, declared, other, codes, known):
         uint64: codes from 0 to this, exclusive, are as they are.
     other
         uint64: the code of null, UNKNOWN for none.
+    factor
+        uint64: what the column's codes are multiplied by before; 0 for the first attribute of a column.
     codes
-        Out, uint32.
+        In and out, of unsigned integers: the codes of known records fit.
     known
         uint8, in and out: 0 for records that are in no cell.
 
@@ -33,40 +44,124 @@ def mark_known(values, valid, declared, other, codes, known):
         code = code if code < declared else UNKNOWN
         code = code if valid[i] != 0 else other
         known[i] = known[i] if code < UNKNOWN else np.uint8(0)
-        codes[i] = np.uint32(code)
+        codes[i] = codes[i] * factor + code
 
 
 @kernel
-def count_marginals(codes, known, members, starts, sizes, offsets, tables):
-    """Add each known record to its cell in each marginal.
+def keep_known(known, codes):
+    """Move the codes of known records to the front, in their order, and return how many there are."""
+    kept = 0
+    for i in range(known.size):
+        kept += np.int64(known[i])
+    if kept < known.size:
+        for column in range(codes.shape[0]):
+            place = np.int64(0)
+            # The place is never beyond the record that is read.
+            for i in range(known.size):
+                codes[column, place] = codes[column, i]
+                place += np.int64(known[i])
+    return kept
+
+
+@kernel
+def _count_narrow(first, second, size, narrow, cells, table):
+    """Add records to a table of two columns, by way of two tables of 16 bits that stay in the first cache.
+
+    The next record often has the same cell, which is not written yet: it goes to the other table.
+    """
+    narrow[0, : table.size], narrow[1, : table.size] = 0, 0
+    even, odd = narrow[0], narrow[1]
+    for start in range(0, first.size, cells.size):
+        a, b = first[start : start + cells.size], second[start : start + cells.size]
+        for i in range(a.size):
+            cells[i] = np.uint16(a[i]) * size + np.uint16(b[i])
+        for i in range(a.size // 2):
+            even[np.uint64(cells[2 * i])] += _ONE
+            odd[np.uint64(cells[2 * i + 1])] += _ONE
+        if a.size % 2:
+            even[np.uint64(cells[a.size - 1])] += _ONE
+    for cell in range(table.size):
+        table[cell] += np.uint32(even[cell]) + np.uint32(odd[cell])
+
+
+@kernel
+def count_tables(codes, records, members, starts, sizes, offsets, tables, narrow, cells):
+    """Add each record to its cell in each table.
 
     Parameters
     ----------
     codes
-        uint32, a row for each attribute, each below the attribute's size where the record is known.
-    known
-        uint8, one for each record.
+        Of unsigned integers, a row for each column, each code below the column's size.
+    records
+        How many there are.
     members, starts
-        int64: marginal m is over the attributes members[starts[m]:starts[m + 1]].
+        int64: table t is over the columns members[starts[t]:starts[t + 1]], the last one running fastest.
     sizes
-        int64: the values of each attribute.
+        uint64: how many codes each column has.
     offsets
-        int64: marginal m has the cells offsets[m] to offsets[m + 1] of ``tables``; the last one is for the others.
+        int64: table t has the cells offsets[t] to offsets[t + 1] of ``tables``.
     tables
-        int64, in and out.
+        uint32, in and out.
+    narrow
+        uint16, two rows: scratch for tables of at most so many cells.
+    cells
+        uint16: scratch, of an even length.
 
     """
-    trash = tables.size - 1
-    for m in range(offsets.size - 1):
-        first, last = starts[m], starts[m + 1]
-        base, stop = offsets[m], offsets[m + 1]
-        for i in range(known.size):
-            cell = np.int64(0)
-            for place in range(first, last):
-                cell = cell * sizes[members[place]] + np.int64(codes[members[place], i])
-            cell += base
-            inside = (known[i] != 0) & (cell < stop)
-            tables[cell if inside else trash] += 1
+    for begin in range(0, records, _STRETCH):
+        end = min(records, begin + _STRETCH)
+        for t in range(offsets.size - 1):
+            table = tables[offsets[t] : offsets[t + 1]]
+            place, last = starts[t], starts[t + 1]
+            if last - place == 2 and table.size <= narrow.shape[1]:
+                first, second = codes[members[place], begin:end], codes[members[place + 1], begin:end]
+                _count_narrow(first, second, np.uint16(sizes[members[place + 1]]), narrow, cells, table)
+                continue
+            for i in range(begin, end):
+                cell = np.uint64(0)
+                for at in range(place, last):
+                    column = members[at]
+                    cell = cell * sizes[column] + np.uint64(codes[column, i])
+                table[cell] += np.uint32(1)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+@kernel
+def add_sums(table, sizes, strides, digits, out):
+    """Add each cell of a table to the cell of a smaller one that it is part of.
+
+    Parameters
+    ----------
+    table
+        uint32.
+    sizes
+        int64, at least one: how many values each attribute of the table has, the last one running fastest.
+    strides
+        int64: how far apart an attribute's values are in the smaller table; 0 if it is not there.
+    digits
+        int64, zeros: scratch for the attributes' values.
+    out
+        int64, in and out: the smaller table.
+
+    """
+    last = sizes.size - 1
+    inner, step = sizes[last], strides[last]
+    place = np.int64(0)
+    for start in range(0, table.size, inner):
+        if step == 0:
+            total = np.int64(0)
+            for i in range(inner):
+                total += np.int64(table[start + i])
+            out[place] += total
+        else:
+            for i in range(inner):
+                out[place + i * step] += np.int64(table[start + i])
+        for axis in range(last - 1, -1, -1):
+            digits[axis] += 1
+            place += strides[axis]
+            if digits[axis] < sizes[axis]:
+                break
+            place -= strides[axis] * sizes[axis]
+            digits[axis] = 0
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

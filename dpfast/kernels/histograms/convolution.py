@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

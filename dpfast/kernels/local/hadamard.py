@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

@@ -306,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 40e5732e678cbe58
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557

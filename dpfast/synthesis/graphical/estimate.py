@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, TypeAlias
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
-from dpfast.domain.domain import LARGEST_RECORDS, RECORDS, Records
+from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
-from dpfast.graphical.drawing import draw_codes
+from dpfast.graphical.drawing import draw_codes, draw_parts
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
@@ -130,8 +130,27 @@ class ModelEstimate(Shown):
             None, or a `dpfast.testing.SeededRandom`.
 
         """
-        n = round(min(self.total, LARGEST_RECORDS)) if n is None else RECORDS.read("n", n)
-        return draw_codes(self._weights, n, random_source(random))
+        return draw_codes(self._weights, self._number(n), random_source(random))
+
+    def draw_parts(
+        self, n: Records = None, *, most: Most = PART, random: Random = None
+    ) -> Iterator[NDArray[np.uint32]]:
+        """Give the same codes at most so many records at a time: all parts together are what `draw_codes` returns.
+
+        Parameters
+        ----------
+        n, random
+            As for `draw_codes`.
+        most
+            The most records of a part.
+
+        """
+        number, source = self._number(n), random_source(random)
+        return draw_parts(self._weights, number, source, MOST.read("most", most))
+
+    def _number(self, n: object) -> int:
+        """Return how many records are asked for."""
+        return round(min(self.total, LARGEST_RECORDS)) if n is None else RECORDS.read("n", n)
 
     def __repr__(self) -> str:
         """Show the tables and what they cost."""

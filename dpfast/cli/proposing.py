@@ -1,0 +1,145 @@
+"""The command that writes the domain of files: from their schema, from what is declared, and from a private look."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
+from dpfast.cli.domains import axis_document, declared_values, names_of
+from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
+from dpfast.cli.files import read_schema, take_data
+from dpfast.cli.ledgers import open_or_create, shown_path
+from dpfast.cli.options import DATASET, EPSILON, FILES, NEIGHBORS, RHO, SCHEMA, Destination, choice, dataset_name
+from dpfast.cli.output import Target
+from dpfast.cli.releasing import run_charged
+from dpfast.cli.terminal import Progress
+from dpfast.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpfast.ledger import Ledger
+    from dpfast.releases.domain_proposal import DomainProposal, PlannedProposal
+
+__all__ = ["domain"]
+
+_MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
+
+
+@click.command(
+    short_help="Write the values and bins of files' columns; --private finds them at a price.",
+    epilog="\b\nExample:\n"
+    "  dpfast domain people.parquet --columns sex,age,city --values sex:f,m --private --epsilon 0.5 --delta 1e-8 \\\n"
+    "    --ledger ledger.db --budget-epsilon 4 --budget-delta 1e-6 --out domain.json\n"
+    "  dpfast synthesize people.parquet --columns sex,age,city --domain domain.json --outside null ...",
+)
+@FILES
+@click.option("--columns", metavar="COLUMN,...", help="Which columns.  [default: all]")
+@click.option(
+    "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
+)
+@click.option("--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable.")
+@click.option("--private", is_flag=True, help="Find what is neither declared nor said by the schema by a private look.")
+@EPSILON
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to find categories.")
+@RHO
+@click.option("--number", type=int, default=16, show_default=True, help="About how many bins a column gets.")
+@click.option("--categories", type=int, default=64, show_default=True, help="The most values that a column gets.")
+@click.option("--listed", metavar="COLUMN,...", help="Columns of whole numbers whose values are categories.")
+@choice("--outside", "null", "drop", text="Rows with another value: counted under null, or left out; checked here.")
+@NEIGHBORS
+@DATASET
+@SCHEMA
+@click.option("--ledger", metavar="FILE", help="The budget that is charged, with --private.")
+@click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
+@click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]")
+@click.option("--out", required=True, metavar="FILE", help="Where to write the domain: .json, which --domain reads.")
+@click.option("--overwrite", is_flag=True, help="Replace --out if it exists.")
+@JSON
+def domain(
+    files: tuple[str, ...],
+    columns: str | None,
+    values: tuple[str, ...],
+    bins: tuple[str, ...],
+    private: bool,
+    listed: str | None,
+    outside: str,
+    number: int,
+    dataset: str | None,
+    schema: str | None,
+    **given: Any,
+) -> None:
+    """Write which values and bins the columns of FILES have, for `dpfast synthesize --domain`.
+
+    Values are declared, or said by the schema (Booleans, enums). With --private the rest is found by private quantiles
+    and private categories, and the ledger is charged for it before any row is read. A charge is never given back.
+    """
+    from dpfast.aggregation.sources import open_source
+    from dpfast.domain.declaring import declare
+    from dpfast.releases.domain_proposal import plan_proposal
+
+    destination = Destination.taken(given)
+    wanted = any(given[name] is not None for name in ("epsilon", "rho")) or bool(destination.ledger)
+    if wanted and not private:
+        raise CommandError("--epsilon, --rho and --ledger are for --private, which is missing; add it")
+    if private and (not destination.ledger or (given["epsilon"] is None and given["rho"] is None)):
+        raise CommandError("--private needs --ledger and --epsilon; write for example --epsilon 0.5 --ledger ledger.db")
+    target = Target(destination.out, "--out", (".json",), overwrite=destination.overwrite, keep=files)
+    try:
+        name = dataset_name(files, dataset)
+        data, dtypes = take_data(files, read_schema(schema))
+        source = open_source(data, schema=dtypes)
+        known = source.schema()
+        names = list(known) if columns is None else names_of(columns)
+        attributes = declared_values({"values": values, "bins": bins}, names, known)
+        charge: list[str] = []
+        facts: dict[str, Any] = {}
+        if private:
+            asked = {"columns": names, "bins": number, "outside": outside, "dataset": name, **given}
+            asked["listed"] = None if listed is None else names_of(listed, "--listed")
+            planned = plan_proposal(source, attributes or None, bounds=None, schema=None, **asked)
+            account, place = open_or_create(destination, name), shown_path(destination.ledger)
+            found = _found(planned, account, place, asked)
+            written = found.attributes
+            if found.spent is not None:
+                charge = [f"charged {place} (entry {found.entry}): {found.spent}; left: {account.remaining}"]
+            facts["ledger"] = ledger_facts(account, place, entry=found.entry, charged=found.spent)
+        else:
+            try:
+                written = declare(known, attributes, names)
+            except ParameterError as error:
+                raise CommandError(f"{error}; {_MEND}") from None
+        document = {column: axis_document(axis) for column, axis in written.items()}
+        _save(target, document, charge)
+    finally:
+        target.discard()
+    if wants_document():
+        write_document(out=destination.out, columns=document, **facts)
+        return
+    shown = [f"{column}: {_described(axis)}" for column, axis in document.items()]
+    say("\n".join([f"wrote {destination.out}: {len(document)} columns", *shown, *charge]))
+
+
+def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:
+    """Charge and look; whatever stops it says what that has cost."""
+    loss = f"epsilon {asked['epsilon']:.12g}" if asked["rho"] is None else f"rho {asked['rho']:.12g}"
+    with Progress() as progress:
+        cost = f"{loss} and delta {asked['delta']:.12g}"
+        return run_charged(lambda: planned.run(account, progress), cost, place, progress)
+
+
+def _save(target: Target, document: dict[str, Any], charge: list[str]) -> None:
+    """Write the domain; what was paid for is shown where it cannot be written."""
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    try:
+        target.save(lambda path: path.write_text(text + "\n", encoding="utf-8"))
+    except OSError as error:
+        if charge:
+            click.echo(text)
+        raise FileTroubleError(f"{str(target.path)!r} could not be written ({reason_of(error)})") from None
+
+
+def _described(axis: Any) -> str:
+    """Return how many values or bins a column has."""
+    return f"{len(axis['bins']) - 1} bins" if isinstance(axis, dict) else f"{len(axis)} values"

@@ -1,0 +1,76 @@
+"""Values of columns by what a schema says of them, and by what was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dpfast.aggregation.sources import missing_column
+from dpfast.errors import ParameterError, Words
+from dpfast.showing import brief
+
+__all__ = ["declare", "read_columns", "values_of_dtype"]
+
+
+def values_of_dtype(dtype: pl.DataType) -> list[Any] | None:
+    """Return the values that a column has by its dtype alone; None where that says nothing.
+
+    Examples
+    --------
+    >>> values_of_dtype(pl.Boolean()), values_of_dtype(pl.Enum(["f", "m"])), values_of_dtype(pl.Int8())
+    ([False, True], ['f', 'm'], None)
+
+    """
+    if dtype == pl.Boolean:
+        return [False, True]
+    if isinstance(dtype, pl.Enum) and len(dtype.categories):
+        categories: list[Any] = dtype.categories.to_list()
+        return categories
+    return None
+
+
+def declare(
+    schema: Mapping[str, pl.DataType], attributes: Mapping[str, Any] | None, columns: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the values of columns: those that were declared, else those of the dtype.
+
+    Raises
+    ------
+    ParameterError
+        Columns are left of which nobody said what values they have, or the arguments are of another kind.
+    ColumnError
+        There is no such column.
+
+    """
+    declared, names = read_columns(schema, attributes, columns)
+    found = {name: declared.get(name, values_of_dtype(schema[name])) for name in names}
+    unknown = [name for name, values in found.items() if values is None]
+    if unknown:
+        mend = f'write for example {{"{unknown[0]}": ["a", "b"]}}, or dpf.bins; or name other columns'
+        raise ParameterError("attributes", Words(f"without {brief(unknown)}"), "given for these columns", mend)
+    return found
+
+
+def read_columns(
+    schema: Mapping[str, pl.DataType], attributes: Mapping[str, Any] | None, columns: Sequence[str] | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what was declared of columns, and their names: all of the schema by default."""
+    declared: dict[Any, Any] = {} if attributes is None else _mapping(attributes)
+    names = list(schema) if columns is None else list(columns) if isinstance(columns, (list, tuple)) else []
+    if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
+        raise ParameterError("columns", columns, "a list of different columns' names")
+    for argument, given in (("columns", names), ("attributes", declared)):
+        for name in given:
+            if name not in schema:
+                raise missing_column(name, list(schema), argument)
+    if spare := [name for name in declared if name not in names]:
+        raise ParameterError("attributes", Words(f"of {brief(spare)} too"), "for the columns that are named")
+    return declared, names
+
+
+def _mapping(attributes: object) -> dict[Any, Any]:
+    if not isinstance(attributes, Mapping) or not attributes:
+        raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
+    return dict(attributes)

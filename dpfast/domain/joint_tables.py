@@ -1,0 +1,160 @@
+"""Which tables many marginals are counted in: attributes of few values share a column of codes.
+
+Of 14 attributes there are 91 pairs. Where several attributes together have few values, one code says them all, and a
+table over two such codes holds the counts of all their pairs. What decides is public: sizes, and what is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_CELLS", "JointTables", "plan_tables"]
+
+Attributes = tuple[int, ...]
+
+#: The most values that attributes may have together to share a column; the first says that none do.
+_SHARED = (1, 16, 32, 64, 128)
+#: Tables of so many cells are counted in 16 bits each, twice, in the first cache.
+MOST_CELLS = 1 << 14
+#: A cell costs what a record does: once for each so many records, which are counted at a time.
+_RECORDS = 1 << 16
+#: All tables together have at most so many cells, unless the marginals have more.
+_ALL_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class JointTables:
+    """Tables that hold marginals.
+
+    Attributes
+    ----------
+    sizes
+        How many values each attribute has.
+    sets
+        The attributes of each marginal.
+    columns
+        The attributes of each column of codes, ascending: the last one runs fastest.
+    tables
+        The columns of each table.
+    homes
+        The table of each marginal.
+
+    """
+
+    sizes: tuple[int, ...]
+    sets: tuple[Attributes, ...]
+    columns: tuple[Attributes, ...]
+    tables: tuple[tuple[int, ...], ...]
+    homes: tuple[int, ...]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.uint64]:
+        """How many codes each column has."""
+        return np.array([_cells(self.sizes, column) for column in self.columns], np.uint64)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each table begins among all cells."""
+        cells = [math.prod(int(self.lengths[column]) for column in table) for table in self.tables]
+        return np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
+
+    def factors(self, attribute: int) -> list[tuple[int, int]]:
+        """Return each column that an attribute is in, and what that is multiplied by before: 0 for its first one."""
+        return [
+            (place, 0 if column[0] == attribute else self.sizes[attribute])
+            for place, column in enumerate(self.columns)
+            if attribute in column
+        ]
+
+    def strides(self, marginal: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sizes of the attributes of a marginal's table, and how far apart their values are in the marginal.
+
+        What is not in the marginal has 0.
+        """
+        held = self.sets[marginal]
+        table = [a for column in self.tables[self.homes[marginal]] for a in self.columns[column]]
+        apart = {a: _cells(self.sizes, held[place + 1 :]) for place, a in enumerate(held)}
+        sizes = np.array([self.sizes[a] for a in table] or [1], np.int64)
+        return sizes, np.array([apart.get(a, 0) for a in table] or [0], np.int64)
+
+
+def plan_tables(sizes: Sequence[int], sets: Sequence[Attributes]) -> JointTables:
+    """Return the tables that cost least for many records, by how many there are and how large they are.
+
+    Examples
+    --------
+    >>> planned = plan_tables((9, 7, 2, 100), [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+    >>> planned.columns, planned.tables
+    (((0, 1, 2), (3,)), ((0, 1),))
+
+    """
+    own = sum(_cells(sizes, held) for held in sets)
+    best, least = None, math.inf
+    for most in _SHARED:
+        planned = _planned(tuple(sizes), tuple(sets), most)
+        cells = int(planned.offsets[-1])
+        cost = len(planned.tables) * _RECORDS + cells
+        if best is None or (cost < least and cells <= max(own, _ALL_CELLS)):
+            best, least = planned, cost
+    assert best is not None
+    return best
+
+
+def _cells(sizes: Sequence[int], attributes: Sequence[int]) -> int:
+    return math.prod(sizes[attribute] for attribute in attributes)
+
+
+def _planned(sizes: tuple[int, ...], sets: tuple[Attributes, ...], most: int) -> JointTables:
+    """Return the tables where attributes of up to ``most`` values together share a column."""
+    shared = _share(sizes, sorted({a for held in sets for a in held}), most)
+    homes: list[tuple[Attributes, ...]] = []
+    for held in sets:
+        together = tuple(sorted({shared[a] for a in held}))
+        alone = tuple((a,) for a in held)
+        cells = math.prod(_cells(sizes, column) for column in together)
+        homes.append(together if cells <= max(MOST_CELLS, _cells(sizes, held)) else alone)
+    homes = _absorbed(sizes, homes)
+    wanted = dict.fromkeys(homes)
+    tables = sorted(wanted)
+    columns = sorted({column for table in tables for column in table})
+    number = {column: place for place, column in enumerate(columns)}
+    place = {table: place for place, table in enumerate(tables)}
+    return JointTables(
+        sizes,
+        sets,
+        tuple(columns),
+        tuple(tuple(number[column] for column in table) for table in tables),
+        tuple(place[table] for table in homes),
+    )
+
+
+def _absorbed(sizes: Sequence[int], tables: list[tuple[Attributes, ...]]) -> list[tuple[Attributes, ...]]:
+    """Return the tables with those over one column replaced by the smallest that has it beside another one."""
+    holding: dict[Attributes, tuple[int, tuple[Attributes, ...]]] = {}
+    for table in dict.fromkeys(tables):
+        if len(table) == 2:
+            cells = math.prod(_cells(sizes, column) for column in table)
+            for column in table:
+                holding[column] = min(holding.get(column, (cells, table)), (cells, table))
+    return [holding[table[0]][1] if len(table) == 1 and table[0] in holding else table for table in tables]
+
+
+def _share(sizes: Sequence[int], attributes: Sequence[int], most: int) -> dict[int, Attributes]:
+    """Return each attribute's column: the largest are placed first, each where it fits most closely."""
+    columns: list[tuple[int, list[int]]] = []
+    for attribute in sorted(attributes, key=lambda a: -sizes[a]):
+        size = sizes[attribute]
+        fitting = [place for place, (cells, _) in enumerate(columns) if cells * size <= most]
+        if fitting:
+            place = max(fitting, key=lambda place: columns[place][0])
+            cells, held = columns[place]
+            columns[place] = cells * size, [*held, attribute]
+        else:
+            columns.append((size, [attribute]))
+    return {a: tuple(sorted(held)) for _, held in columns for a in held}

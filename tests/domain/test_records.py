@@ -1,0 +1,210 @@
+"""Records in parts and in files: the same law as at once, and never all of them in memory."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfast as dpf
+from dpfast.errors import ParameterError
+from dpfast.testing import SeededRandom
+
+DAYS = [datetime.date(2024, 1, 1), datetime.date(2024, 3, 1), datetime.date(2025, 1, 1)]
+
+
+def some_people(rows=2_000):
+    generator = np.random.default_rng(3)
+    return pl.DataFrame(
+        {
+            "sex": generator.choice(["f", "m", None], rows).tolist(),
+            "age": generator.integers(0, 90, rows),
+            "day": [DAYS[0] + datetime.timedelta(days=int(d)) for d in generator.integers(0, 300, rows)],
+            "x": generator.normal(0, 1, rows),
+        }
+    )
+
+
+def some_domain():
+    return dpf.Domain(
+        {
+            "sex": ["f", "m"],
+            "age": dpf.bins("age", [0, 18, 65, 120]),
+            "day": dpf.bins("day", DAYS),
+            "x": dpf.bins("x", [-5.5, 0.0, 5.0]),
+        },
+        outside="clamp",
+        nulls=["sex"],
+    )
+
+
+def estimates():
+    people, domain = some_people(), some_domain()
+    ledger = dpf.Ledger(epsilon=1000, delta=1e-3)
+    yield dpf.synthesize(people, domain, epsilon=50.0, ledger=ledger)
+    yield dpf.synthesize(people, domain, epsilon=50.0, delta=1e-9, ledger=ledger)
+
+
+MADE = list(estimates())
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(("n", "most"), [(0, 10), (1, 1), (5_000, 777), (5_000, 5_000), (5_000, 10**6)])
+def test_parts_are_together_what_is_drawn_at_once(made, n, most):
+    """All parts have the same number of records in each cell as one: rounded once."""
+    parts = list(made.domain.record_batches(made.estimate, n, most=most, random=SeededRandom(1)))
+    assert [part.height for part in parts] == [most] * (n // most) + [n % most] * (n % most > 0 or n == 0)
+    whole = pl.concat(parts)
+    once = made.domain.records(made.estimate, n, random=SeededRandom(1))
+    assert whole.schema == once.schema
+    if made is MADE[0]:
+        assert (made.domain.count(whole) == made.domain.count(once)).all()
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_each_part_has_its_share(made):
+    """Of every cell each part has its share, within one record and what a clique adds."""
+    parts = list(made.estimate.draw_parts(600_000, most=200_000, random=SeededRandom(2)))
+    counts = [np.bincount(part[1], minlength=3) for part in parts]
+    for one, other in itertools.pairwise(counts):
+        assert np.abs(one - other).max() <= 8
+
+
+def test_a_tree_gives_the_same_counts_in_parts_as_at_once():
+    """What is rounded is rounded once: the cliques' counts do not depend on the parts."""
+    made = MADE[1]
+    once = made.estimate.draw_codes(2**18 + 1, random=SeededRandom(4))
+    parts = np.concatenate(list(made.estimate.draw_parts(2**18 + 1, most=9_000, random=SeededRandom(4))), axis=1)
+    shape = made.domain.shape
+    for names in made.estimate.cliques:
+        held = [made.domain.names.index(name) for name in names]
+        sizes = [shape[a] for a in held]
+        counted = [
+            np.bincount(np.ravel_multi_index(list(codes[held]), sizes), minlength=np.prod(sizes))
+            for codes in (once, parts)
+        ]
+        # The first clique's counts are the same numbers; the others' are rounded with the same words.
+        assert (counted[0] == counted[1]).all()
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv", ".ndjson"])
+def test_files_hold_the_records(made, suffix, tmp_path):
+    told = []
+    path = tmp_path / f"records{suffix}"
+    path.write_bytes(b"what was there before")
+    written = made.domain.write_records(made.estimate, path, 1_500, progress=told.append)
+    assert written == 1_500 == told[-1]
+    read = {
+        ".parquet": pl.read_parquet,
+        ".arrow": pl.read_ipc,
+        ".csv": lambda file: pl.read_csv(file, try_parse_dates=True),
+        ".ndjson": lambda file: pl.read_ndjson(file, schema_overrides={"day": pl.Date}),
+    }[suffix](path)
+    assert read.columns == list(made.domain.names)
+    assert read.height == 1_500
+    assert read.schema == {"sex": pl.String, "age": pl.Int64, "day": pl.Date, "x": pl.Float64}
+    assert set(read["sex"].to_list()) == {"f", "m", None}
+    assert made.domain.count(read).sum() == 1_500
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_synthesis_writes_as_many_as_it_was_asked_for(tmp_path):
+    made = dpf.synthesize(some_people(), some_domain(), epsilon=50.0, rows=70, ledger=dpf.Ledger(epsilon=50.0))
+    assert made.write(tmp_path / "records.parquet") == 70
+    assert pl.read_parquet(tmp_path / "records.parquet").height == 70
+
+
+def test_what_fails_leaves_what_was_there(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("before")
+
+    def fail(records):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        MADE[0].domain.write_records(MADE[0].estimate, path, 100, progress=fail)
+    assert path.read_text() == "before"
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_pipe_hears_nothing_and_a_terminal_how_many(capsys, monkeypatch, tmp_path):
+    made = MADE[0]
+    made.domain.write_records(made.estimate, tmp_path / "r.csv", 100)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("dpfast.domain.writing._QUIET_SECONDS", -1.0)
+    made.domain.write_records(made.estimate, tmp_path / "r.csv", 100)
+    assert "100 of 100 records written" in capsys.readouterr().err
+
+
+def test_an_estimate_of_another_shape_is_refused():
+    other = dpf.Domain({"a": 3})
+    for call in (other.records, other.record_batches):
+        with pytest.raises(ParameterError, match="of shape"):
+            call(MADE[0].estimate)
+
+
+def test_dates_lie_in_their_bins_and_nulls_come_back():
+    people, domain = some_people(), some_domain()
+    assert domain.shape == (3, 3, 2, 2)
+    assert domain.count(people).sum() == people.height
+    drawn = domain.records(np.arange(domain.cells).repeat(20), random=SeededRandom(5))
+    assert (domain.count(drawn) == 20).all()
+    assert drawn["day"].is_between(DAYS[0], DAYS[-1], closed="left").all()
+    assert drawn["sex"].null_count() == domain.cells // 3 * 20
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "Europe/Oslo"])
+def test_moments_are_binned_by_their_own_ticks(unit, zone):
+    edges = [datetime.datetime(2024, 1, day) for day in (1, 2, 5)]
+    moments = [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 4, 23, 59, 59), datetime.datetime(2024, 1, 5)]
+    frame = pl.DataFrame({"at": pl.Series([*moments, None]).cast(pl.Datetime(unit))})
+    if zone is not None:
+        frame = frame.with_columns(pl.col("at").dt.replace_time_zone(zone))
+        edges = pl.Series(edges).dt.replace_time_zone(zone).to_list()
+    for outside, nulls, expected in [
+        ("drop", False, [1, 1]),
+        ("null", False, [1, 1, 2]),
+        ("clamp", True, [1, 2, 1]),
+        ("drop", True, [1, 1, 1]),
+    ]:
+        domain = dpf.Domain({"at": dpf.bins("at", edges)}, outside, nulls=nulls)
+        assert domain.count(frame).tolist() == expected
+    drawn = dpf.Domain({"at": dpf.bins("at", edges)}).records([0, 1] * 50)
+    assert dpf.Domain({"at": dpf.bins("at", edges)}).count(drawn).tolist() == [50, 50]
+    with pytest.raises(dpf.errors.ColumnError, match="must hold"):
+        dpf.Domain({"at": dpf.bins("at", edges)}).open(pl.DataFrame({"at": DAYS}))
+
+
+@pytest.mark.parametrize("outside", ["drop", "clamp"])
+def test_nulls_are_a_category_of_their_own(outside):
+    frame = pl.DataFrame({"a": [0, 1, 7, None], "b": [0.5, float("nan"), 9.0, None], "c": ["x", "?", None, None]})
+    domain = dpf.Domain({"a": 2, "b": dpf.bins("b", [0, 1]), "c": ["x"]}, outside, nulls=True)
+    assert domain.shape == (3, 2, 2)
+    one = {
+        name: dpf.Domain({name: values}, outside, nulls=True)
+        for name, values in [("a", 2), ("b", dpf.bins("b", [0, 1])), ("c", ["x"])]
+    }
+    assert one["a"].count(frame).tolist() == ([1, 1, 1] if outside == "drop" else [1, 2, 1])
+    assert one["b"].count(frame).tolist() == ([1, 2] if outside == "drop" else [2, 2])
+    assert one["c"].count(frame).tolist() == [1, 2]
+    assert domain.records(np.arange(12)).null_count().row(0) == (4, 6, 6)
+
+
+def test_a_schema_says_what_booleans_and_enums_hold():
+    frame = pl.DataFrame({"yes": [True], "kind": ["a"], "n": [3]}, schema_overrides={"kind": pl.Enum(["b", "a"])})
+    domain = dpf.Domain.from_schema(frame.lazy(), {"n": 5})
+    assert domain.names == ("yes", "kind", "n")
+    assert domain.count(frame)[1, 1, 3] == 1
+    assert dpf.Domain.from_schema(frame, columns=["kind", "yes"], nulls=True).shape == (3, 3)
+    with pytest.raises(ParameterError, match="attributes must be given for these columns, but was without \\['n'\\]"):
+        dpf.Domain.from_schema(frame)
+    with pytest.raises(ParameterError, match="attributes"):
+        dpf.Domain.from_schema(frame, {"n": 5}, columns=["yes"])
+    with pytest.raises(dpf.errors.ColumnError, match="none such"):
+        dpf.Domain.from_schema(frame, columns=["none such"])
