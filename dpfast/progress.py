@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeAlias
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError
 
-__all__ = ["PROGRESS", "TellParts", "TellRounds", "TellStages", "read_progress", "silent"]
+__all__ = ["PROGRESS", "TellCount", "TellParts", "TellStages", "read_progress", "silent"]
 
 PROGRESS = Special(lambda: (3, 0.5, True, "text", [print], object()), optional=True)
 #: Told the name of each stage as it begins. A name reveals nothing of the data.
 TellStages: TypeAlias = Annotated[Callable[[str], object] | None, PROGRESS]
-#: Told how many rounds are done.
-TellRounds: TypeAlias = Annotated[Callable[[int], object] | None, PROGRESS]
+#: Told how many are done: rounds, blocks, records.
+TellCount: TypeAlias = Annotated[Callable[[int], object] | None, PROGRESS]
 #: Told how many parts are done, and of how many.
 TellParts: TypeAlias = Annotated[Callable[[int, int], object] | None, PROGRESS]
 

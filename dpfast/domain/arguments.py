@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -34,7 +34,6 @@ __all__ = [
     "Records",
     "RecordsPath",
     "WithNulls",
-    "Written",
 ]
 
 
@@ -130,9 +129,6 @@ DRAWS_PARTS = _Drawn(
     mend="give dpf.synthesize(...).estimate",
 )
 OfEstimate: TypeAlias = Annotated[DrawsParts, DRAWS_PARTS]
-Written: TypeAlias = Annotated[
-    Callable[[int], object] | None, Special(lambda: (3, True, "text", [print], object()), optional=True)
-]
 #: A file's name.
 RecordsPath: TypeAlias = Annotated[
     str | PathLike[str], Special(lambda: (3, None, True, "records", "records.txt", "none such/r.csv", object()))

@@ -29,7 +29,6 @@ from dpfast.domain.arguments import (
     Records,
     RecordsPath,
     WithNulls,
-    Written,
 )
 from dpfast.domain.attributes import Values, read_attribute
 from dpfast.domain.counting import OpenRecords, open_data, open_records
@@ -38,6 +37,7 @@ from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
 from dpfast.domain.writing import check_suffix, shown_on_terminal, told, write_frames
 from dpfast.errors import ParameterError, Words
+from dpfast.progress import TellCount, read_progress
 from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown
@@ -347,7 +347,7 @@ class Domain(Shown):
         path: RecordsPath,
         n: Records = None,
         *,
-        progress: Written = None,
+        progress: TellCount = None,
         random: Random = None,
     ) -> int:
         """Write the records of an estimate to a file, of which no more than a part is ever in memory.
@@ -378,10 +378,9 @@ class Domain(Shown):
 
         """
         file = check_suffix(path)
-        if progress is not None and not callable(progress):
-            raise ParameterError("progress", progress, "a function of a number of records, or None")
+        tell = read_progress(progress, "the number of records that are written")
         batches = self.record_batches(estimate, n, random=random)
-        shown = shown_on_terminal(batches, n) if progress is None else told(batches, progress)
+        shown = shown_on_terminal(batches, n) if progress is None else told(batches, tell)
         return write_frames(shown, file)
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:

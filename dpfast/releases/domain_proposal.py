@@ -26,10 +26,11 @@ from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
+from dpfast.progress import TellStages
 from dpfast.queries.basic import Query, quantile
 from dpfast.queries.basic import bins as bins_of
 from dpfast.queries.values import top_k
-from dpfast.releases.plan import Plan, Progress
+from dpfast.releases.plan import Plan
 from dpfast.releases.planning import plan
 from dpfast.releases.release import Release
 
@@ -96,7 +97,7 @@ def propose_domain(
     neighbors: Neighbors = "add_remove",
     dataset: OwnName = None,
     schema: Schema = None,
-    progress: Progress = None,
+    progress: TellStages = None,
 ) -> DomainProposal:
     """Choose the values and bins of a table's columns by a private look at it: at a price, charged before it.
 
@@ -208,7 +209,7 @@ class PlannedProposal:
     wholes: frozenset[str]
     plan: Plan | None
 
-    def run(self, ledger: Ledger, progress: Progress = None) -> DomainProposal:
+    def run(self, ledger: Ledger, progress: TellStages = None) -> DomainProposal:
         """Charge the ledger, look, and propose."""
         if self.plan is None:
             return DomainProposal(self.known, self.outside, None, None)

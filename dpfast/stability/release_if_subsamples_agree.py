@@ -19,7 +19,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.progress import TellRounds
+from dpfast.progress import TellCount
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.showing import Shown
 from dpfast.stability.aggregators import UnlistedMode
@@ -119,7 +119,7 @@ def release_if_subsamples_agree(
     timeout: Timeout = 60.0,
     workers: Workers = None,
     fixed_time: FixedTime = False,
-    progress: TellRounds = None,
+    progress: TellCount = None,
     ledger: Payer = None,
     dataset: Dataset = None,
     privacy_unit: Dataset = None,

@@ -15,7 +15,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.progress import TellRounds
+from dpfast.progress import TellCount
 from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
 from dpfast.stability.answers import Paid, StableAnswer
@@ -74,7 +74,7 @@ def subsample_and_aggregate(
     timeout: Timeout = 60.0,
     workers: Workers = None,
     fixed_time: FixedTime = False,
-    progress: TellRounds = None,
+    progress: TellCount = None,
     ledger: Payer = None,
     dataset: Dataset = None,
     privacy_unit: Dataset = None,

@@ -14,13 +14,13 @@ from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_bud
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance
-from dpfast.domain.arguments import RECORDS, Records, RecordsPath, Written
+from dpfast.domain.arguments import RECORDS, Records, RecordsPath
 from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
-from dpfast.progress import TellStages, read_progress
+from dpfast.progress import TellCount, TellStages, read_progress
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
@@ -65,7 +65,7 @@ class Synthesis(Shown):
         """The records, one a row: drawn when they are first asked for, and kept."""
         return self.domain.records(self.estimate, self.rows)
 
-    def write(self, path: RecordsPath, *, progress: Written = None) -> int:
+    def write(self, path: RecordsPath, *, progress: TellCount = None) -> int:
         """Write the records to a file: as many as `frame` has, drawn anew, no more than a part of them in memory.
 
         Parameters

@@ -20,7 +20,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
-from dpfast.progress import TellRounds, read_progress
+from dpfast.progress import TellCount, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.showing import Shown
 from dpfast.synthesis.charging import charge_events
@@ -138,7 +138,7 @@ def boost_queries(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
-    progress: TellRounds = None,
+    progress: TellCount = None,
 ) -> BoostedAnswers:
     """Answer all queries of a workload by boosting: each round fits a histogram to a few noisy answers.
 

@@ -14,7 +14,7 @@ from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
-from dpfast.progress import TellRounds, read_progress
+from dpfast.progress import TellCount, read_progress
 from dpfast.randomness import Random, random_source
 from dpfast.synthesis.cell_weights import Prior, Replays, Total, check_cells, public_weights
 from dpfast.synthesis.estimate import Estimate
@@ -50,7 +50,7 @@ def mwem(
     privacy_unit: OwnName = None,
     random: Random = None,
     threads: Threads = None,
-    progress: TellRounds = None,
+    progress: TellCount = None,
 ) -> Estimate:
     """Estimate a histogram so that many linear queries on it are answered well, measuring few of them.
 
