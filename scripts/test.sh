@@ -49,6 +49,9 @@ fi
 bin=$venv/bin
 [ -z "$constraints" ] || $bin/python scripts/lowest_versions.py >$venv/constraints.txt
 $bin/python -m pip install --quiet --disable-pip-version-check $constraints -e '.[test,demo]'
+# What builds the documentation; without it, that test is skipped.
+[ -n "$constraints" ] || $bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' ||
+    echo "the docs extra could not be installed; the documentation will not be built"
 # install WHAT PACKAGE: with apt-get, where we may.
 install() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
