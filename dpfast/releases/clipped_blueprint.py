@@ -22,6 +22,7 @@ from dpfast.releases.explanation import MEASURE_SCHEMA, error_frame
 from dpfast.releases.group_blueprint import released_by_group
 from dpfast.releases.measurements import ROWS
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part, PlannedQuery, describe
+from dpfast.releases.rebuilding import in_one_frame
 from dpfast.releases.release import Release
 
 __all__ = ["ClippedBlueprint"]
@@ -123,7 +124,7 @@ class ClippedBlueprint(DrawnBlueprint):
         columns = list(exact.keys.get_columns())
         for query, (_, _, measures) in zip(planned, self.asked, strict=True):
             columns.extend(answer(query, [_taken(measure, drawn) for measure in measures]))
-        frame = pl.DataFrame(columns)
+        frame = in_one_frame(columns)
         return released_by_group(self, planned, frame.clone, entry, _notes(drawn))
 
     def _planned(self, drawn: Mapping[Measure, NoisyFigure] | None = None) -> tuple[PlannedQuery, ...]:

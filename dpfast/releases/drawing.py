@@ -37,7 +37,7 @@ from dpfast.releases.planned_queries import (
     exact_of,
 )
 from dpfast.releases.ranked_values import DrawnValues, largest_values, no_values
-from dpfast.releases.rebuilding import as_shown, rebuilt
+from dpfast.releases.rebuilding import as_shown, in_one_frame, rebuilt
 
 __all__ = ["Sources", "draw", "frame_of_no_groups"]
 
@@ -89,7 +89,7 @@ def draw(
     columns: list[pl.Series] = keys.get_columns()
     for planned in queries:
         columns.extend(answer(planned, [_taken(part, parts, drawn) for part in planned.parts]))
-    return pl.DataFrame(columns)
+    return in_one_frame(columns)
 
 
 def _taken(part: Part, parts: Sequence[DrawnPart], drawn: Mapping[int, Any]) -> Any:
@@ -116,7 +116,7 @@ def frame_of_no_groups(queries: Sequence[PlannedQuery], keys: pl.DataFrame, *, s
     columns = (as_shown(keys) if selected else keys).get_columns()
     for planned in queries:
         columns.extend(answer(planned, [_no_figures(part) for part in planned.parts]))
-    return pl.DataFrame(columns)
+    return in_one_frame(columns)
 
 
 def _no_figures(part: Part) -> Any:

@@ -9,12 +9,24 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["as_shown", "rebuilt"]
+__all__ = ["as_shown", "in_one_frame", "rebuilt"]
 
 
 def as_shown(values: pl.DataFrame) -> pl.DataFrame:
     """Return values that were found in the data in the dtypes that are released."""
     return values.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+def in_one_frame(columns: list[pl.Series]) -> pl.DataFrame:
+    """Return columns of a release as a frame, in less time than ``pl.DataFrame``, which also names the nameless.
+
+    Examples
+    --------
+    >>> in_one_frame([pl.Series("", [1]), pl.Series("n", [2])]).columns
+    ['', 'n']
+
+    """
+    return columns[0].to_frame().hstack(columns[1:])
 
 
 def rebuilt(series: pl.Series) -> pl.Series:

@@ -144,4 +144,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

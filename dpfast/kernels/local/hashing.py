@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

@@ -189,7 +189,6 @@ of_duckdb, take_block, put_block = _linked("of_duckdb", 0), _linked("take_block"
 draw_ones, draw_multiples, draw_powers = (_linked(name, 11) for name in ("draw_ones", "draw_multiples", "draw_powers"))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6ae594a923aaebf7
 
 _LARGE, _ALIGNMENT = 1 << 14, 64
 
@@ -217,4 +216,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

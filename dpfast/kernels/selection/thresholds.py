@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6c00c9593fd7b557
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
@@ -157,7 +156,6 @@ def _laplace_event(scale: float, l1: int) -> DiscreteLaplace | Laplace:
     return DiscreteLaplace(scale, l1) if narrow else Laplace(scale, round_up(Fraction(l1)))
 
 
-@lru_cache(maxsize=1024, typed=True)
 def laplace_of_epsilon(l1: int, epsilon: int, *, mend: str = _MEND) -> IntegerNoise:
     """Return the least Laplace noise that epsilon allows for a sensitivity.
 
