@@ -53,7 +53,7 @@ def leaves(group, before=()):
 def test_the_example_in_every_help_can_be_written(words, command):
     """Its options are there, and take what they are given; no query is called by a number."""
     _, _, example = command.epilog.partition("Example:\n")
-    written = shlex.split(example)
+    written = shlex.split(example.partition("\n\n")[0].replace("\\\n", " "))
     assert written[: len(words) + 1] == ["dpfast", *words]
     given = command.make_context(words[-1], written[len(words) + 1 :]).params
     assert not any((given.get(option) or "").isdecimal() for option in ("count", "units"))
