@@ -3,8 +3,8 @@
     python -m benchmarks.query_errors            write benchmarks/query_errors.md
 
 Every line is the root mean square error over 200 groups of 1,000 rows, of people with up to 5 rows each in one group;
-of the most common values, which part of the one or the five is not among those that are named. The last of each epsilon is of
-100,000 values, and of 20 runs. Below them stand the promises of `benchmarks.promises`.
+of the most common values, which part of the one or the five is not among those that are named. The last of each epsilon
+is of 100,000 values, and of 20 runs. Below them stand the promises of `benchmarks.promises`.
 """
 
 from __future__ import annotations
