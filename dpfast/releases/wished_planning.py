@@ -134,7 +134,7 @@ def _selected_units(asked: Asked, wish: Wish, most: int) -> int:
 
 def _written_above(units: int, most: int) -> int:
     """Return an amount rounded up to 12 digits, within ``most``: a float says it exactly, such as a ledger's budget."""
-    digit = 10 ** max(len(str(units)) - _DIGITS, 0)
+    digit: int = 10 ** max(len(str(units)) - _DIGITS, 0)
     return min(-(-units // digit) * digit, max(most, units))
 
 
