@@ -299,6 +299,9 @@ COMPARISONS = (
     Comparison(
         "10^6 queries by their errors", "the same by epsilons", 10**6, plans.wished_answers, 2.0, at_least=False
     ),
+    Comparison(
+        "Plan of 6 queries by their errors", "the same by epsilon", 10**5, plans.wished_plan, 6.0, at_least=False
+    ),
     Comparison("Preview, 20 draws of 10^6 rows", "20 releases", 10**6, plans.preview, 1.25, at_least=False, rounds=3),
     Comparison(
         "Release that tells what was cut", "without telling", 10**7, plans.cut_report(0.05), 2.0, at_least=False

@@ -11,7 +11,7 @@ import polars as pl
 import dpfast as dpf
 from benchmarks.prepared import Prepared
 
-__all__ = ["CHOSEN", "chosen", "cut_report", "preview", "wished_answers"]
+__all__ = ["CHOSEN", "chosen", "cut_report", "preview", "wished_answers", "wished_plan"]
 
 _GROUPS, _REPEATS = 100, 20
 CHOSEN = "bounds of rows", "bounds of units", "limits"
@@ -80,6 +80,26 @@ def wished_answers(size: int) -> Prepared:
         return dpf.answer(table, value="n", epsilon="epsilon", ledger=dpf.Ledger(epsilon=float(size)))
 
     return Prepared(ours, baseline, agree=lambda mine, theirs: mine.height == theirs.height == size)
+
+
+def wished_plan(size: int) -> Prepared:
+    """Plan a count and five means by the errors that are wished, beside a given epsilon: no row is read."""
+    rows = pl.int_range(size, eager=True)
+    frame = pl.DataFrame({"key": rows % 2, "unit": rows, **{f"x{number}": rows % 7 for number in range(5)}})
+    means: dict[str, Any] = {f"m{number}": dpf.mean(f"x{number}", bounds=(0, 2 + number)) for number in range(5)}
+    wishes = {"n": 50} | {name: ("mean", query.bounds[1] / 20, 500) for name, query in means.items()}
+    keys = pl.DataFrame({"key": [0, 1]})
+    asked: dict[str, Any] = {"keys": keys, "privacy_unit": "unit", "max_groups": 2, "n": dpf.count()}
+    asked |= {"max_rows_per_group": 3, "delta": 1e-6, **means}
+
+    def plan(**more: Any) -> Any:
+        return dpf.plan(frame, "key", **asked, **more)
+
+    return Prepared(
+        lambda: plan(error=wishes),
+        lambda: plan(epsilon=1.0),
+        agree=lambda mine, theirs: mine.to_frame().height == theirs.to_frame().height,
+    )
 
 
 def preview(size: int) -> Prepared:

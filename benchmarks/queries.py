@@ -21,6 +21,9 @@ _X = pl.col("x")
 _EDGES = [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]
 #: What is asked, beside what Polars computes.
 ASKED: dict[str, tuple[Query, pl.Expr]] = {
+    "sum": (dpf.sum("x", bounds=(-10, 10)), _X.sum()),
+    "mean": (dpf.mean("x", bounds=(-10, 10)), _X.mean()),
+    "mean, with intervals for a population": (dpf.mean("x", bounds=(-10, 10)), _X.mean()),
     "proportion": (dpf.proportion(dpf.column("x") > 1), (_X > 1).mean()),
     "count of some rows": (dpf.count(where=dpf.column("x") > 1), (_X > 1).sum()),
     "variance": (dpf.variance("x", bounds=(-10, 10)), _X.var()),
@@ -63,6 +66,8 @@ def statistic(kind: str) -> Callable[[int], Prepared]:
         asked: dict[str, Any] = {"privacy_unit": "row"}
         if kind == "units":
             asked = {"privacy_unit": "unit", "max_groups": 10, "max_rows_per_group": 1}
+        if kind.endswith("population"):
+            asked["interval"] = "population"
         if kind.endswith("found in the data"):
             asked["delta"] = 1e-6
 

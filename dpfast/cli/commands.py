@@ -261,7 +261,7 @@ def explain(**given: Any) -> None:
     short_help="Draw what noise would do to public or made-up rows; charges nothing.",
     epilog="\b\nExample:\n"
     "  dpfast preview flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
-    "    --epsilon 1 --delta 1e-7 --rows 300000 --groups 400 --units 4000",
+    "    --epsilon 1 --delta 1e-7 --rows 300000 --groups 400 --made-up-units 4000",
 )
 @_release_options
 @preview_options

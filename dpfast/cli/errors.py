@@ -44,7 +44,7 @@ _NO_DTYPES = "a CSV file does not know its dtypes"
 _SAME = (
     "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
     "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
-    "samples", "confidence", "neighbour", "where", "cast", "report_cut",
+    "samples", "confidence", "neighbour", "where", "cast", "report_cut", "error", "budget",
 )  # fmt: skip
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
     "max_rows_per_group": "--max-rows",
@@ -112,6 +112,7 @@ def _as_options(text: str, argument: str | None) -> str:
         text = re.sub(rf"\b{name}=(?!\S)", option, text)
         text = re.sub(rf"\b{name} (?=names the column )", f"{option} ", text)
         text = re.sub(rf"\bwhere {name} is\b", f"where {option} is", text)
+        text = re.sub(rf"\b(raise|lower) {name}\b(?! of)", rf"\1 {option}", text)
     return text
 
 

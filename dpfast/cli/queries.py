@@ -77,6 +77,9 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
             continue
         if name.lower().endswith(FILE_SUFFIXES):
             raise CommandError(f"--{option} took the file {name!r} for its name; write FILES first, or --{option} NAME")
+        if name.isdecimal():
+            mend = f"write --{option} alone, or --{option} NAME; a preview's made-up units are --made-up-units {name}"
+            raise CommandError(f"--{option} took the number {name} for its name; {mend}")
         if name in queries:
             raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
         queries[name] = ask()

@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a

@@ -81,7 +81,8 @@ class GroupBlueprint(DrawnBlueprint):
     @property
     def about(self) -> str:
         """What is released."""
-        return f"{len(self.queries)} queries by {', '.join(self.by) or 'nothing (one group)'}"
+        several = "query" if len(self.queries) == 1 else "queries"
+        return f"{len(self.queries)} {several} by {', '.join(self.by) or 'nothing (one group)'}"
 
     @property
     def groups(self) -> int | None:

@@ -161,7 +161,7 @@ class KeyShare:
         if isinstance(rule, OneByOne):
             how = f"each key by the optimal rule, over {keys} a unit"
         elif isinstance(rule, ReleasedCount):
-            how = f"a group is shown where the released count {rule.query} is at least {rule.threshold}"
+            how = f"a group is shown where the released count {rule.query!r} is at least {rule.threshold}"
         elif isinstance(rule, NoisyUnits):
             how = (
                 f"a group is shown where its number of units, with {rule.noise.mechanism} noise of scale "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import shlex
 import struct
 import subprocess
 import sys
 
+import click
 import polars as pl
 import pytest
 
@@ -36,6 +38,25 @@ def test_every_command_has_help_with_an_example(run, command):
     for name in command.split():
         group = group.commands[name]
     assert group.help
+
+
+def leaves(group, before=()):
+    """Yield every command with its words."""
+    for name, command in group.commands.items():
+        words = (*before, name)
+        yield from leaves(command, words) if isinstance(command, click.Group) else [(words, command)]
+
+
+@pytest.mark.parametrize(
+    ("words", "command"), leaves(main), ids=lambda one: " ".join(one) if type(one) is tuple else ""
+)
+def test_the_example_in_every_help_can_be_written(words, command):
+    """Its options are there, and take what they are given; no query is called by a number."""
+    _, _, example = command.epilog.partition("Example:\n")
+    written = shlex.split(example.partition("\n\n")[0].replace("\\\n", " "))
+    assert written[: len(words) + 1] == ["dpfast", *words]
+    given = command.make_context(words[-1], written[len(words) + 1 :]).params
+    assert not any((given.get(option) or "").isdecimal() for option in ("count", "units"))
 
 
 @pytest.mark.parametrize("group", [[], ["ledger"]])

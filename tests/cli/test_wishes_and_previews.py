@@ -149,3 +149,17 @@ def test_a_release_has_the_intervals_of_a_population(folder, run):
     assert pl.read_csv("out.csv").columns[3:] == [
         f"count_{end}" for end in ("lower", "upper", "population_lower", "population_upper")
     ]
+
+
+@pytest.mark.parametrize("option", ["--units", "--count"])
+def test_a_number_is_no_name(folder, run, option):
+    """Of ``preview --units 4000`` somebody thinks that 4,000 units are made up."""
+    line = one_line(run("preview", *TRIPS, *KEYS, option, "4000", "--epsilon", "1"))
+    assert f"{option} took the number 4000 for its name" in line
+    assert "--made-up-units 4000" in line
+
+
+def test_wishes_beyond_a_budget_are_told_in_options(folder, run):
+    line = one_line(run("explain", *TRIPS, *KEYS, "--count", "--error", "count=0.5", "--budget", "0.1"))
+    assert line.startswith("dpfast: --error must be of a cost within budget")
+    assert line.endswith("or raise --budget")

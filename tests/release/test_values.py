@@ -168,7 +168,7 @@ def test_units_are_the_test_of_private_keys():
     asked = {"epsilon": 2.0, "delta": 1e-6, "key_selection": "count", **unit}
     by_rows = dpf.plan(data, "k", n=dpf.count(), **asked)
     by_units = dpf.plan(data, "k", n=dpf.count(), d=dpf.units(), **asked)
-    assert "the released count d is at least" in by_units.explain()
+    assert "the released count 'd' is at least" in by_units.explain()
     needed = [plan._blueprint.key_share.needed.typical for plan in (by_rows, by_units)]
     assert needed[1] < needed[0] / 4
     assert by_units.run(dpf.Ledger(epsilon=2.0, delta=1e-6)).frame["k"].to_list() == ["a"]

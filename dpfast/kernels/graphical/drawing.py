@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a

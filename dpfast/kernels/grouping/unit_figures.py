@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a

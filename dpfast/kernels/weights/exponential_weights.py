@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 418c1c118615c32e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
