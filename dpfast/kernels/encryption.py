@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

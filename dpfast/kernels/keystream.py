@@ -103,4 +103,4 @@ def fill_words(schedule, counter, words):
             block[:] = np.uint8(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

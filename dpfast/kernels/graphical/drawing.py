@@ -70,4 +70,4 @@ def draw_conditionally(table, starts, order, words, drawn):
             drawn[order[start + i]] = column
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

@@ -69,4 +69,4 @@ def count_marginals(codes, known, members, starts, sizes, offsets, tables):
             tables[cell if inside else trash] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

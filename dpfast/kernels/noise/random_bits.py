@@ -126,4 +126,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

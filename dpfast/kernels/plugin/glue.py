@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351

@@ -149,4 +149,4 @@ def multiply_rows(weights, query, eta, totals, insides):
         _update(weights[row], its_query, its_eta, total, inside)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 84b10c4db075a128
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 34cbddf15eaac351
