@@ -28,7 +28,6 @@ NOISE_KERNELS = {
     "noise.laplace.draw_laplace_f64": r"<(4|8) x double>",
     "noise.gaussian.draw_gaussian": r"<(4|8) x double>",
     "noise.gaussian_f32.find_roots": r"<(8|16) x float>",
-    "noise.gaussian_f32.find_directions": r"<(8|16) x float>",
     "noise.gaussian_f32.draw_values": r"<(8|16) x float>",
     "noise.narrow_gaussian._list_open": None,
     "noise.narrow_gaussian._settle_on_ones": None,

@@ -359,7 +359,7 @@ def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, n
         v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i] + signed))
         shifted = v + laplace._SHIFTER_F32
         distance = absolute(v - (shifted - laplace._SHIFTER_F32))
-        value[i], error[i] = v, laplace.error_f32(scales, scale[i], e, width)
+        value[i], error[i] = v, laplace._error_f32(scales, scale[i], e, width)
         size = np.int32(shifted - laplace._SHIFTER_F32)
         noise[i] = -size if high[i] >> np.uint32(31) else size
         marks[i] = 0 if distance < laplace._HALF_F32 - error[i] else 1
@@ -444,7 +444,7 @@ def worst_of_the_narrow_kernel(kind, words, wide, one, generator):
     laplace_arguments_f32(high, scales, scale, offset, narrow, value, error, noise, marks)
     if one is None or kind != "discrete, offset per row":
         added = (np.float32(0), narrow) if kind == "continuous" else (offsets, None)
-        narrow_laplace._draw_f32(high, scales, *added, *np.empty((2, words.size), np.float32), drawn, drawn_marks)
+        narrow_laplace._draw_f32(high, scales, *added, drawn, drawn_marks)
         same = np.array_equal(marks, drawn_marks) and np.array_equal(noise, drawn)
         assert same, "the formulas above are no longer the kernel's"
     worst = 0.0

@@ -9,7 +9,7 @@ from flint import arb, ctx, fmpq, fmpz
 
 from dpfast.kernels.intrinsics import f32_from_bits, fused_multiply_add, shift_right, subtract
 from dpfast.kernels.noise import gaussian_f32
-from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_values, find_directions, find_roots
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_values, find_roots
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.narrow_gaussian import PAIRS, WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
 from dpfast.kernels.noise.preparation import prepare_grid
@@ -102,6 +102,12 @@ def test_roots(seed):
     assert worst <= 1
 
 
+@compiled
+def directions_of(words, cosines, sines):
+    for i in range(words.size):
+        cosines[i], sines[i] = gaussian_f32.directions(words[i])
+
+
 def angle_words(seed, count):
     """Return 32-bit angles: random, and around the multiples of an eighth turn."""
     generator = np.random.default_rng(seed)
@@ -115,24 +121,27 @@ def test_directions(seed):
     """Soundness rule 4: sqrt(2) cos and sqrt(2) sin of 2 pi V are off by at most 5.3u, the bits not read included."""
     words = angle_words(seed, 12_000)
     cosines, sines = np.empty((2, words.size), np.float32)
-    find_directions(words, cosines, sines)
+    directions_of(words, cosines, sines)
     worst = 0.0
     for word, cosine, sine in zip(words.tolist(), cosines.tolist(), sines.tolist(), strict=True):
+        sign = -1 if word >> 31 else 1
         for turn in (word, word + 1):
             angle = arb(fmpz(turn)) / arb(2) ** 31
             exact = angle.cos_pi() * arb(2).sqrt(), angle.sin_pi() * arb(2).sqrt()
-            errors = abs(rational(cosine) - exact[0]), abs(rational(sine) - exact[1])
+            errors = abs(rational(sign * cosine) - exact[0]), abs(rational(sign * sine) - exact[1])
             worst = max(worst, *(float(error) / U for error in errors))
     print(f"worst error of directions {worst:.3f}u of 5.3u")
     assert worst <= 5.3
 
 
 @compiled
-def arguments_of(roots, spreads, directions, scales, fractions, values, errors):
-    for i in range(roots.size):
-        for side in range(2):
+def arguments_of(words, roots, spreads, scales, fractions, values, errors):
+    for i in range(words.size):
+        negative = words[i] >> np.uint32(31) != np.uint32(0)
+        for side, direction in enumerate(gaussian_f32.directions(words[i])):
             scale = scales[side, i]
-            values[side, i] = fused_multiply_add(scale * roots[i], directions[side, i], fractions[side, i])
+            factor = -(scale * roots[i]) if negative else scale * roots[i]
+            values[side, i] = fused_multiply_add(factor, direction, fractions[side, i])
             errors[side, i] = fused_multiply_add(scale, spreads[i], gaussian_f32._CONSTANT)
 
 
@@ -151,12 +160,10 @@ def test_whole_bound(one_scale, seed):
     scales, fractions = exact_scales.astype(np.float32), exact_fractions.astype(np.float32)
     roots, spreads = roots_of(radius)
     values, errors = np.empty((2, 2, radius.size), np.float32)
-    directions = np.empty((2, radius.size), np.float32)
-    find_directions(angle, *directions)
-    arguments_of(roots, spreads, directions, scales, fractions, values, errors)
+    arguments_of(angle, roots, spreads, scales, fractions, values, errors)
     noise, marks = np.empty((2, radius.size), np.int32), np.empty(radius.size, np.uint8)
     given = (scales[0], scales[1]) if one_scale is None else (np.float32(one_scale), None)
-    draw_values(roots, spreads, *directions, *given, fractions[0], fractions[1], noise[0], noise[1], marks)
+    draw_values(angle, roots, spreads, *given, fractions[0], fractions[1], noise[0], noise[1], marks)
     with np.errstate(invalid="ignore"):
         sure = np.abs(values - np.rint(values)) < np.float32(0.5) - errors
     assert np.array_equal(marks == 0, sure.all(axis=0)), "the formulas above are no longer the kernel's"

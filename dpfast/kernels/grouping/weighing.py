@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

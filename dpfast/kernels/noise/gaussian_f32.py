@@ -60,7 +60,7 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.logarithm import exponential_f32
 from dpfast.kernels.parameters import at
 
-__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_values", "find_directions", "find_roots"]
+__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_values", "find_roots"]
 
 LARGEST_SCALE = 2.0**13
 """Above, float32 would leave more than one pair in 30 open."""
@@ -95,7 +95,7 @@ def find_roots(words, roots, spreads):
 
 
 @inlined
-def _directions(word):
+def directions(word):
     """Return sqrt(2) cos and sqrt(2) sin of 2 pi V, both times s."""
     y = f32_from_i32(bit_xor(shift_left(word, _SHIFT_TWO), _MIDDLE)) * _UNIT
     z = y * y
@@ -104,17 +104,6 @@ def _directions(word):
     one = f32_from_bits(bit_xor(bits_of_f32(cosine), turned)) - sine
     other = cosine + f32_from_bits(bit_xor(bits_of_f32(sine), turned))
     return one, other
-
-
-@kernel
-def find_directions(words, cosines, sines):
-    """Set ``cosines`` and ``sines`` to sqrt(2) cos and sqrt(2) sin of 2 pi V (float32), from the words of V."""
-    for i in range(cosines.size):
-        word = words[i]
-        cosine, sine = _directions(word)
-        sign = bit_and(word, _TOP)
-        cosines[i] = f32_from_bits(bit_xor(bits_of_f32(cosine), sign))
-        sines[i] = f32_from_bits(bit_xor(bits_of_f32(sine), sign))
 
 
 @inlined
@@ -143,26 +132,28 @@ def _other_scale(scales, i, scale):
 
 
 @kernel
-def draw_values(
-    roots, spreads, cosines, sines, scales, other_scales, fractions, other_fractions, noise, other_noise, marks
-):  # fmt: skip
+def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fractions, noise, other_noise, marks):
     """Fill ``noise`` and ``other_noise`` (int32) and mark the pairs that float32 leaves open (uint8).
 
-    The first four are as `find_roots` and `find_directions` have set them. ``scales`` is float32, one number for all
-    (and None for ``other_scales``) or one a row; ``fractions`` too, one a row or None. What stands in the noise of open
-    pairs means nothing.
+    ``words`` are those of V, ``roots`` and ``spreads`` as `find_roots` has set them. ``scales`` is float32, one number
+    for all (and None for ``other_scales``) or one a row; ``fractions`` too, one a row or None. What stands in the
+    noise of open pairs means nothing.
     """
     for i in range(noise.size):
-        root, spread = roots[i], spreads[i]
+        word, root, spread = words[i], roots[i], spreads[i]
         scale = at(scales, i)
         other_scale = _other_scale(other_scales, i, scale)
+        cosine, sine = directions(word)
+        sign = bit_and(word, _TOP)
+        factor = f32_from_bits(bit_xor(bits_of_f32(scale * root), sign))
+        other_factor = f32_from_bits(bit_xor(bits_of_f32(other_scale * root), sign))
         limit = _HALF - fused_multiply_add(scale, spread, _CONSTANT)
         other_limit = _HALF - fused_multiply_add(other_scale, spread, _CONSTANT)
-        n, decided = _rounded(scale * root, cosines[i], _or_nothing(fractions, i), limit)
-        m, other_decided = _rounded(other_scale * root, sines[i], _or_nothing(other_fractions, i), other_limit)
+        n, decided = _rounded(factor, cosine, _or_nothing(fractions, i), limit)
+        m, other_decided = _rounded(other_factor, sine, _or_nothing(other_fractions, i), other_limit)
         noise[i] = n
         other_noise[i] = m
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

@@ -71,8 +71,6 @@ __all__ = [
     "UNDECIDED",
     "bits_read",
     "draw_laplace_f64",
-    "error_f32",
-    "exponential_and_limit_f32",
     "laplace_f32",
     "laplace_f64",
     "leading_bits",
@@ -111,7 +109,7 @@ _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
 
 
 @by_types(inline=True)
-def error_f32(scales, scale, e, width):
+def _error_f32(scales, scale, e, width):
     """Return the bound in float32: of one scale for all, the products with it are made once."""
     if isinstance(scales, types.Array):
 
@@ -137,18 +135,13 @@ def _signed_f32(word, offset, fraction):
 
 
 @inlined
-def exponential_and_limit_f32(word, scales, scale):
-    """Return (E, how far a decided v is at most from an integer); ``scales`` is where the scale comes from."""
+def laplace_f32(word, scales, scale, offset, fraction):
+    """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
     e, width = exponential_f32(bit_and(word, _REST_32))
-    return e, _HALF_F32 - error_f32(scales, scale, e, width)
-
-
-@inlined
-def laplace_f32(word, e, limit, scale, offset, fraction):
-    """Return (n, whether it is decided) for a 32-bit word in float32, from its E and limit."""
     v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
     shifted = v + _SHIFTER_F32
-    decided = absolute(v - (shifted - _SHIFTER_F32)) < limit
+    distance = absolute(v - (shifted - _SHIFTER_F32))
+    decided = distance < _HALF_F32 - _error_f32(scales, scale, e, width)
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
@@ -212,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

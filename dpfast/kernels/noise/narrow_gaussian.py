@@ -1,9 +1,9 @@
 """Gaussian noise on a column, block by block: float32 first, what that leaves open in float64 from the same bits.
 
 Row j and row half + j of a chunk of n rows share a radius and an angle, half = ceil(n / 2); its words are the radii and
-then the angles. A block is small enough for all that happens to it to stay in the nearest cache. What both precisions
-leave open is listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py
-have the bounds.
+then the angles. A block is small enough for its noise to stay in the second cache, and long enough for the processor
+to fetch values ahead. What both precisions leave open is listed for the caller. Which of them decides a value changes
+no bit of it: gaussian_f32.py and gaussian.py have the bounds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import types
 from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.noise.fractions import find_fractions
 from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.kernels.noise.gaussian_f32 import draw_values, find_directions, find_roots
+from dpfast.kernels.noise.gaussian_f32 import draw_values, find_roots
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.preparation import prepare_grid
@@ -23,7 +23,9 @@ from dpfast.kernels.parameters import part
 
 __all__ = ["PAIRS", "WORK_WORDS", "release_gaussian_on_grids", "release_gaussian_on_ones"]
 
-PAIRS = 1024
+PAIRS = 16384
+_PIECE = 1024
+"""Roots are found and used so many at a time."""
 _GROUP = 64
 """Open pairs are settled so many at a time, in whole vectors."""
 _PADDING = 8
@@ -31,10 +33,8 @@ _HALF, _EIGHTH, _LIST = PAIRS // 2, PAIRS // 8, PAIRS + _GROUP
 
 #: What stands where in the work memory, in words of 64 bits. First what tells of the noise and is forgotten at the end.
 _ROOTS = 2 * _HALF
-_SPREADS = _ROOTS + _HALF
-_COSINES = _SPREADS + _HALF
-_SINES = _COSINES + _HALF
-_WORDS = _SINES + _HALF
+_SPREADS = _ROOTS + _PIECE // 2
+_WORDS = _SPREADS + _PIECE // 2
 _LOW_WORDS = _WORDS + _GROUP
 _FOUND = _LOW_WORDS + _GROUP // 2
 _SECRET = _FOUND + _GROUP
@@ -263,27 +263,29 @@ def _draw_block(high, start, pairs, scale, other_scale, fractions, other_fractio
 
     Scales are those of the block's rows, first and second ones, and fractions too, or None.
     """
-    noise, other_noise = work[:_HALF].view(np.int32)[:pairs], work[_HALF:_ROOTS].view(np.int32)[:pairs]
-    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:pairs], work[_SPREADS:_COSINES].view(np.float32)[:pairs]
+    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
+    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32), work[_SPREADS:_WORDS].view(np.float32)
     marks, places = work[_MARKS:_PLACES].view(np.uint8), work[_PLACES:_NARROW].view(np.int64)
     narrow, other_narrow = _narrow_scales(scale, other_scale, work)
     angles = high.size // 2 + start
-    find_roots(high[start : start + pairs], roots, spreads)
-    cosines, sines = work[_COSINES:_SINES].view(np.float32)[:pairs], work[_SINES:_WORDS].view(np.float32)[:pairs]
-    find_directions(high[angles : angles + pairs], cosines, sines)
-    draw_values(
-        roots, spreads, cosines, sines, narrow, other_narrow, fractions, other_fractions, noise, other_noise,
-        marks[:pairs],
-    )  # fmt: skip
+    for first in range(0, pairs, _PIECE):
+        last = min(first + _PIECE, pairs)
+        size = last - first
+        find_roots(high[start + first : start + last], roots[:size], spreads[:size])
+        draw_values(
+            high[angles + first : angles + last], roots[:size], spreads[:size], part(narrow, first, last),
+            part(other_narrow, first, last), part(fractions, first, last), part(other_fractions, first, last),
+            noise[first:last], other_noise[first:last], marks[first:last],
+        )  # fmt: skip
     return _list_open(marks, pairs, start, places, some)
 
 
 @inlined
 def _forget(work, pairs):
     """Wipe what blocks of at most so many pairs have left of the noise, and what open pairs have."""
-    for begin in range(0, _WORDS, _HALF):
-        work[begin : begin + (pairs + 1) // 2] = _NO_MARKS
-    work[_WORDS:_SECRET] = _NO_MARKS
+    work[: (pairs + 1) // 2] = _NO_MARKS
+    work[_HALF : _HALF + (pairs + 1) // 2] = _NO_MARKS
+    work[_ROOTS:_SECRET] = _NO_MARKS
 
 
 @kernel
@@ -387,4 +389,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

@@ -17,7 +17,6 @@ from dpfast.kernels.noise.laplace import (
     UNDECIDED,
     bits_read,
     draw_laplace_f64,
-    exponential_and_limit_f32,
     laplace_f32,
     laplace_f64,
     leading_bits,
@@ -59,10 +58,7 @@ _OPEN_GRIDS = _POSITIONS + _LIST
 _OFFSETS = _OPEN_GRIDS + _LIST
 _FOUND = _OFFSETS + _LIST
 _DECIDED = _FOUND + _LIST // 2
-#: And again one a row of the block.
-_EXPONENTIALS = _DECIDED + _LIST // 8
-_LIMITS = _EXPONENTIALS + _HALF
-WORK_WORDS = _LIMITS + _HALF
+WORK_WORDS = _DECIDED + _LIST // 8
 """How many words of 64 bits the work memory has."""
 
 NOISE_WORDS = _HALF
@@ -75,18 +71,12 @@ _NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
 
 
 @kernel
-def _draw_f32(high, scale, offset, fraction, exponentials, limits, noise, marks):
-    """Fill ``noise`` in float32 and mark what is open; return 1 if anything is.
-
-    In two loops: a processor looks ahead over more rows of each, and what a row waits for takes less of its time.
-    """
-    for i in range(noise.size):
-        e, limit = exponential_and_limit_f32(high[i], scale, at(scale, i))
-        exponentials[i] = e
-        limits[i] = limit
+def _draw_f32(high, scale, offset, fraction, noise, marks):
+    """Fill ``noise`` in float32 and mark what is open; return 1 if anything is."""
     any_open = _CLOSED
     for i in range(noise.size):
-        n, decided = laplace_f32(high[i], exponentials[i], limits[i], at(scale, i), at(offset, i), at(fraction, i))
+        one = at(scale, i)
+        n, decided = laplace_f32(high[i], scale, one, at(offset, i), at(fraction, i))
         noise[i] = n
         mark = choose(decided, _CLOSED, _OPEN)
         marks[i] = mark
@@ -110,22 +100,9 @@ def _views(work):
     settled = (
         work[_OFFSETS:_FOUND].view(np.float64),
         work[_FOUND:_DECIDED].view(np.int32),
-        work[_DECIDED:_EXPONENTIALS].view(np.uint8),
+        work[_DECIDED:WORK_WORDS].view(np.uint8),
     )
     return (work[:_HALF].view(np.int32), marks.view(np.uint8), marks), opened, settled
-
-
-@inlined
-def _exponentials(work):
-    """Return where the exponentials and the limits of a block stand."""
-    return work[_EXPONENTIALS:_LIMITS].view(np.float32), work[_LIMITS:WORK_WORDS].view(np.float32)
-
-
-@inlined
-def _forget_exponentials(work, size):
-    """Wipe what blocks of at most so many rows have left of exponentials and limits."""
-    work[_EXPONENTIALS : _EXPONENTIALS + (size + 1) // 2] = _NO_MARKS
-    work[_LIMITS : _LIMITS + (size + 1) // 2] = _NO_MARKS
 
 
 @by_types(inline=True)
@@ -280,14 +257,13 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
     """
     count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
-    es, limits = _exponentials(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
         drawn = block[0][: stop - start]
         scales, offsets, wide = _ones_of(part(scale, start, stop), offset, work)
         if wide:
             count = _draw_wide(high, low, scale, work, start, stop, count, undecided)
-        elif _draw_f32(high[start:stop], scales, offsets, None, es, limits, drawn, block[1]) != _CLOSED:
+        elif _draw_f32(high[start:stop], scales, offsets, None, drawn, block[1]) != _CLOSED:
             some = _gather(high, scale, None, None, None, start, start, stop, block, opened, some)
         release_block_on_ones(part(values, start, stop), drawn, smallest, largest, released[start:stop])
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
@@ -297,7 +273,6 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
                 settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
-    _forget_exponentials(work, min(released.size, BLOCK))
     return count
 
 
@@ -355,7 +330,6 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     """
     count, some = _NO_ROWS, _NO_ROWS
     block, opened, settled = _views(work)
-    es, limits = _exponentials(work)
     fractions = work[_FIRST:_SECOND].view(np.float32)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
@@ -365,7 +339,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         near = find_fractions(values[start:stop], inverses_here, fractions[:size])
         narrow = _narrowed(part(scales, first, first + size), work)
         drawn = block[0][:size]
-        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, es, limits, drawn, block[1]) != _CLOSED:
+        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, drawn, block[1]) != _CLOSED:
             some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
         release_block_on_grids(
             values[start:stop], inverses_here, grids_here, drawn, near, largest, released[start:stop]
@@ -378,8 +352,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
                 settled[1][k] = _NO_NOISE
             count = _list_undecided(some, opened, settled, count, undecided)
             some = _NO_ROWS
-    _forget_exponentials(work, min(released.size, BLOCK))
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

@@ -85,4 +85,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931

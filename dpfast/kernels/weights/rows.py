@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 30bb16275f30777a
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
