@@ -127,4 +127,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8156d25dbc13eed7

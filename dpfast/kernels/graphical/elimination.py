@@ -137,4 +137,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8156d25dbc13eed7

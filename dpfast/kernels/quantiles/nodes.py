@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8156d25dbc13eed7

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8156d25dbc13eed7

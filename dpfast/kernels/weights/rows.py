@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 8156d25dbc13eed7
