@@ -96,7 +96,7 @@ def _opendp_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tupl
 
 def _diffprivlib_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
     try:
-        from diffprivlib.mechanisms import GaussianDiscrete, Geometric, Laplace
+        from diffprivlib.mechanisms import Gaussian, GaussianDiscrete, Geometric, Laplace
     except ImportError:
         return {}
     few = values[: min(len(values), 5_000)].tolist()
@@ -105,7 +105,8 @@ def _diffprivlib_noise(values: np.ndarray, kind: str, scale: float) -> dict[str,
     elif kind == "laplace":
         mechanism = Laplace(epsilon=1.0, sensitivity=scale)
     else:
-        mechanism = GaussianDiscrete(epsilon=0.5, delta=1e-5, sensitivity=1)
+        gaussian = GaussianDiscrete if values.dtype == np.int64 else Gaussian
+        mechanism = gaussian(epsilon=0.5, delta=1e-5, sensitivity=1)
     return {"diffprivlib": (lambda: [mechanism.randomise(value) for value in few], len(few))}
 
 

@@ -87,19 +87,25 @@ def avx2_alone() -> dict[str, str]:
     }
 
 
-def rows_of_comparisons(only: str) -> list[list[str]]:
+def rows_of_comparisons(only: str) -> tuple[list[list[str]], list[str]]:
+    """Measure all rows with these words in their names, and return them with the names of those that failed."""
     from benchmarks.comparisons import COMPARISONS
 
-    rows = []
+    rows: list[list[str]] = []
+    failed: list[str] = []
     for comparison in COMPARISONS:
         if only not in comparison.name or not comparison.is_possible:
             continue
-        row = _in_own_process(comparison.name, {})
-        narrow = _in_own_process(comparison.name, avx2_alone())["ratio"] if has_avx512() else ""
+        try:
+            row = _in_own_process(comparison.name, {})
+            narrow = _in_own_process(comparison.name, avx2_alone())["ratio"] if has_avx512() else ""
+        except subprocess.CalledProcessError:
+            failed.append(comparison.name)
+            continue
         cells = [comparison.name, row["time"], row["beside"], narrow, row["peers"]]
         rows.append(cells if has_avx512() else [*cells[:3], *cells[4:]])
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    return rows
+    return rows, failed
 
 
 def _in_own_process(name: str, environment: dict[str, str]) -> dict[str, str]:
@@ -229,12 +235,14 @@ def main() -> None:
     if arguments.row:
         json.dump(measure(arguments.row), sys.stdout)
         return
-    rows = rows_of_comparisons(arguments.only)
+    rows, failed = rows_of_comparisons(arguments.only)
     if not arguments.only:
         rows += rows_of_processes()
     print(_table(rows))
     if arguments.write:
         write(rows if not arguments.only else _with_those_written(rows))
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 def _table(rows: list[list[str]]) -> str:
