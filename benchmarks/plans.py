@@ -35,7 +35,12 @@ def _plan(frame: pl.DataFrame, **more: Any) -> Any:
 
 
 def chosen(what: str) -> Callable[[int], Prepared]:
-    """Return the row of bounds or limits that are chosen privately, beside given ones: 100 rows a unit."""
+    """Return the row of bounds or limits that are chosen privately, beside given ones: 100 rows a unit.
+
+    Bounds of rows are chosen by two histograms, the second of which depends on what the first one told: each counts all
+    values anew, in half of the baseline's time, and which keys count takes .2. Choosing and planning takes 17 ms of
+    processor time whatever the rows are, another half: 2.7 in all, and as much more as the histograms' threads wait.
+    """
 
     def prepare(size: int) -> Prepared:
         generator = np.random.default_rng(20_261_125)

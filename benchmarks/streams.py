@@ -17,7 +17,11 @@ def _same(ours: int, theirs: int) -> bool:
 
 
 def prepare_arrow_stream(batch_rows: int) -> Callable[[int], Prepared]:
-    """Return what prepares a stream whose batches have so many rows, beside `dpf.laplace` over all of them."""
+    """Return what prepares a stream whose batches have so many rows, beside `dpf.laplace` over all of them.
+
+    Noise is drawn for 2**17 rows at a time, whose words and values fit into the cache; where they come in batches of
+    2**16 rows, they are copied together first, which takes .2 of the baseline's time.
+    """
 
     def prepare(size: int) -> Prepared:
         import dpfast.integrations.arrow as dpa

@@ -71,8 +71,11 @@ if [ "${DPFAST_TEST_SPARK:-1}" != 0 ]; then
             echo "PySpark could not be installed; its tests will be skipped"
     fi
 fi
+# Of a run's time two fifths were waited for: for the disk, or for processes. So there is a worker more than cores.
+workers=$($bin/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 if [ -n "$constraints" ] && [ $# = 0 ]; then
-    set -- -n auto --dist loadfile --no-loadscope-reorder tests/test_lowest_versions.py tests/release/test_every_type.py \
+    set -- -n "$workers" --dist loadfile --no-loadscope-reorder \
+        tests/test_lowest_versions.py tests/release/test_every_type.py \
         tests/release/test_release_frame.py tests/sources tests/rows tests/test_casts.py tests/test_columns.py \
         tests/test_files.py tests/test_sources.py tests/test_tables.py tests/answering/test_choosing.py \
         tests/accounting/test_dp_accounting.py tests/attacks tests/cli/test_charts.py tests/cli/test_commands.py \
@@ -106,7 +109,7 @@ step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$check
     $bin/python -m pytest -n auto --dist loadfile -m 'not statistical' \
     tests/noise/test_bad_input.py tests/test_aggregation.py
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
-step "tests" $bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
+step "tests" $bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
 if [ $versions = both ]; then
     if is_lowest "$lowest"; then
         step "tests with the lowest versions" env DPFAST_TEST_VERSIONS=lowest PYTHON="$lowest" sh scripts/test.sh

@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288

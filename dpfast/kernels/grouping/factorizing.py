@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288

@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288

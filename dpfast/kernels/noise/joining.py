@@ -133,4 +133,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288

@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 02deadbdfdc1c931
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288

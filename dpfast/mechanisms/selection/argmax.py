@@ -185,7 +185,7 @@ def select_rows(
         words = all_words(keystream, candidates.size)
         winner = select_row(candidates.block(0, candidates.size), words, slope, kind)
         if winner >= 0:
-            return np.array([winner])
+            return np.array([winner], np.int64)
     winners = np.empty(candidates.rows, np.int64)
     winners.fill(-1)
     offsets = candidates.offsets
