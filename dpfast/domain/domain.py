@@ -25,6 +25,7 @@ from dpfast.domain.arguments import (
     Most,
     OfEstimate,
     Outside,
+    OwnAttributes,
     Places,
     Records,
     RecordsPath,
@@ -124,7 +125,7 @@ class Domain:
     def from_schema(
         cls,
         data: Data,
-        attributes: Attributes | None = None,
+        attributes: OwnAttributes = None,
         *,
         columns: ColumnNames = None,
         outside: Outside = "drop",

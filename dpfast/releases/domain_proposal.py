@@ -18,7 +18,7 @@ from dpfast.aggregation.sources import Data, Schema, path_of
 from dpfast.arguments import Special, Whole
 from dpfast.columns.comparable import is_integer
 from dpfast.columns.dtypes import dtype_name
-from dpfast.domain.arguments import OUTSIDE, Attributes, ColumnNames, Outside
+from dpfast.domain.arguments import OUTSIDE, ColumnNames, Outside, OwnAttributes
 from dpfast.domain.counting import open_data
 from dpfast.domain.declaring import read_columns, values_of_dtype
 from dpfast.domain.domain import Domain
@@ -81,7 +81,7 @@ class DomainProposal:
 
 def propose_domain(
     data: Data,
-    attributes: Attributes | None = None,
+    attributes: OwnAttributes = None,
     *,
     ledger: Annotated[Ledger, LEDGER],
     columns: ColumnNames = None,
@@ -222,7 +222,7 @@ class PlannedProposal:
 
 def plan_proposal(
     data: Data,
-    attributes: Attributes | None,
+    attributes: OwnAttributes,
     *,
     columns: ColumnNames,
     bins: int,
