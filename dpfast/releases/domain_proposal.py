@@ -242,7 +242,7 @@ def plan_proposal(
     declared, names = read_columns(dtypes, attributes, columns)
     known = {name: declared.get(name, values_of_dtype(dtypes[name])) for name in names}
     asked = [name for name, values in known.items() if values is None]
-    codes = [] if listed is None else read_columns(dtypes, None, listed)[1]
+    codes = [] if listed is None else read_columns(dtypes, None, listed, "listed")[1]
     limits = _read_bounds(bounds, asked)
     queries = {name: _query(name, dtypes[name], parts, most, name in codes, limits) for name in asked}
     # What was declared must serve before anything is charged.
