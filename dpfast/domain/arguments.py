@@ -30,6 +30,7 @@ __all__ = [
     "Most",
     "OfEstimate",
     "Outside",
+    "OwnAttributes",
     "Places",
     "Records",
     "RecordsPath",
@@ -62,6 +63,8 @@ def _no_attributes() -> Iterator[object]:
 
 #: The values of each attribute, by its name.
 Attributes: TypeAlias = Annotated[Mapping[str, Values], Special(_no_attributes)]
+#: The same, where what a schema says may be enough.
+OwnAttributes: TypeAlias = Annotated[Mapping[str, Values] | None, Special(_no_attributes, optional=True)]
 #: Names of columns; None for all of them.
 ColumnNames: TypeAlias = Annotated[
     Sequence[str] | None, Special(lambda: (5, "a", 0.5, [], [5], ["a", "a"], object(), {"a": 1}), optional=True)

@@ -54,17 +54,20 @@ def declare(
 
 
 def read_columns(
-    schema: Mapping[str, pl.DataType], attributes: Mapping[str, Any] | None, columns: Sequence[str] | None
+    schema: Mapping[str, pl.DataType],
+    attributes: Mapping[str, Any] | None,
+    columns: Sequence[str] | None,
+    argument: str = "columns",
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what was declared of columns, and their names: all of the schema by default."""
     declared: dict[Any, Any] = {} if attributes is None else _mapping(attributes)
     names = list(schema) if columns is None else list(columns) if isinstance(columns, (list, tuple)) else []
     if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
-        raise ParameterError("columns", columns, "a list of different columns' names")
-    for argument, given in (("columns", names), ("attributes", declared)):
+        raise ParameterError(argument, columns, "a list of different columns' names")
+    for what, given in ((argument, names), ("attributes", declared)):
         for name in given:
             if name not in schema:
-                raise missing_column(name, list(schema), argument)
+                raise missing_column(name, list(schema), what)
     if spare := [name for name in declared if name not in names]:
         raise ParameterError("attributes", Words(f"of {brief(spare)} too"), "for the columns that are named")
     return declared, names

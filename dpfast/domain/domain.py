@@ -25,6 +25,7 @@ from dpfast.domain.arguments import (
     Most,
     OfEstimate,
     Outside,
+    OwnAttributes,
     Places,
     Records,
     RecordsPath,
@@ -125,7 +126,7 @@ class Domain(Shown):
     def from_schema(
         cls,
         data: Data,
-        attributes: Attributes | None = None,
+        attributes: OwnAttributes = None,
         *,
         columns: ColumnNames = None,
         outside: Outside = "drop",

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 __all__ = ["MOST_CELLS", "JointTables", "plan_tables"]
 
 Attributes = tuple[int, ...]
+#: The columns of a table.
+Table = tuple[Attributes, ...]
 
 #: The most values that attributes may have together to share a column; the first says that none do.
 _SHARED = (1, 16, 32, 64, 128)
@@ -24,6 +26,8 @@ _SHARED = (1, 16, 32, 64, 128)
 MOST_CELLS = 1 << 14
 #: A cell costs what a record does: once for each so many records, which are counted at a time.
 _RECORDS = 1 << 16
+#: Of more marginals than that fewer ways are compared, as each takes its time.
+_FEW_SETS = 20_000
 #: All tables together have at most so many cells, unless the marginals have more.
 _ALL_CELLS = 1 << 22
 
@@ -94,34 +98,41 @@ def plan_tables(sizes: Sequence[int], sets: Sequence[Attributes]) -> JointTables
     (((0, 1, 2), (3,)), ((0, 1),))
 
     """
-    own = sum(_cells(sizes, held) for held in sets)
-    best, least = None, math.inf
-    for most in _SHARED:
-        planned = _planned(tuple(sizes), tuple(sets), most)
-        cells = int(planned.offsets[-1])
-        cost = len(planned.tables) * _RECORDS + cells
-        if best is None or (cost < least and cells <= max(own, _ALL_CELLS)):
-            best, least = planned, cost
-    assert best is not None
-    return best
+    own = [_cells(sizes, held) for held in sets]
+    used = sorted({attribute for held in sets for attribute in held})
+    best, least = list[Table](), math.inf
+    for most in _SHARED if len(sets) <= _FEW_SETS else _SHARED[:2]:
+        homes = _homes(sizes, sets, own, _share(sizes, used, most))
+        tables = set(homes)
+        cells = sum(_cells(sizes, [a for column in table for a in column]) for table in tables)
+        cost = len(tables) * _RECORDS + cells
+        if cost < least and (most == 1 or cells <= max(sum(own), _ALL_CELLS)):
+            best, least = homes, cost
+    return _planned(tuple(sizes), tuple(sets), _absorbed(sizes, best))
 
 
 def _cells(sizes: Sequence[int], attributes: Sequence[int]) -> int:
     return math.prod(sizes[attribute] for attribute in attributes)
 
 
-def _planned(sizes: tuple[int, ...], sets: tuple[Attributes, ...], most: int) -> JointTables:
-    """Return the tables where attributes of up to ``most`` values together share a column."""
-    shared = _share(sizes, sorted({a for held in sets for a in held}), most)
-    homes: list[tuple[Attributes, ...]] = []
-    for held in sets:
-        together = tuple(sorted({shared[a] for a in held}))
-        alone = tuple((a,) for a in held)
-        cells = math.prod(_cells(sizes, column) for column in together)
-        homes.append(together if cells <= max(MOST_CELLS, _cells(sizes, held)) else alone)
-    homes = _absorbed(sizes, homes)
-    wanted = dict.fromkeys(homes)
-    tables = sorted(wanted)
+def _homes(
+    sizes: Sequence[int], sets: Sequence[Attributes], own: Sequence[int], columns: dict[int, Attributes]
+) -> list[Table]:
+    """Return the columns of each marginal's table: shared ones, or each attribute's own if these were too large."""
+    known: dict[Table, int] = {}
+    homes: list[Table] = []
+    for held, cells in zip(sets, own, strict=True):
+        together = tuple(sorted({columns[a] for a in held}))
+        size = known.get(together)
+        if size is None:
+            size = known[together] = math.prod(_cells(sizes, column) for column in together)
+        homes.append(together if size <= max(MOST_CELLS, cells) else tuple((a,) for a in held))
+    return homes
+
+
+def _planned(sizes: tuple[int, ...], sets: tuple[Attributes, ...], homes: list[Table]) -> JointTables:
+    """Return the tables of marginals, by their columns."""
+    tables = sorted(set(homes))
     columns = sorted({column for table in tables for column in table})
     number = {column: place for place, column in enumerate(columns)}
     place = {table: place for place, table in enumerate(tables)}
@@ -134,9 +145,9 @@ def _planned(sizes: tuple[int, ...], sets: tuple[Attributes, ...], most: int) ->
     )
 
 
-def _absorbed(sizes: Sequence[int], tables: list[tuple[Attributes, ...]]) -> list[tuple[Attributes, ...]]:
+def _absorbed(sizes: Sequence[int], tables: list[Table]) -> list[Table]:
     """Return the tables with those over one column replaced by the smallest that has it beside another one."""
-    holding: dict[Attributes, tuple[int, tuple[Attributes, ...]]] = {}
+    holding: dict[Attributes, tuple[int, Table]] = {}
     for table in dict.fromkeys(tables):
         if len(table) == 2:
             cells = math.prod(_cells(sizes, column) for column in table)

@@ -5,7 +5,9 @@ that privacy takes. So values are not drawn independently. Attributes are drawn 
 gets the value that its like lack most, by the law that the tree says of it: among all records that agree in what the
 law depends on, and among those that agree in any one attribute drawn before. Whatever one record gets too much, others
 get less, so that the counts of pairs stay within a few records of the expected ones, in cliques and across them. Which
-records come first, and with which fractions they begin, is random.
+records come first is random, and so is the fraction, from -1/2 to 1/2, that each cell of each table lacks at the
+beginning: without that rare cells would be rounded down, and get too little on average. With it every cell's mean is
+its share within a few percent; `dpfast.graphical.drawing.TreeRecords`, for more records, is right on average.
 
 It is post-processing, as all drawing is.
 """
@@ -51,9 +53,10 @@ def draw_balanced_codes(weights: TreeWeights, records: int, source: RandomSource
             for a in given:
                 rows *= tree.sizes[a]
                 rows += codes[a]
-            others = np.array(drawn[-_MOST_OTHERS:], np.int64)
+            # Of one attribute that the law depends on, its rows are the table.
+            others = np.array([a for a in drawn[-_MOST_OTHERS:] if given != [a]], np.int64)
             offsets = np.concatenate([[0], np.cumsum([tree.sizes[a] * size for a in others])]).astype(np.int64)
-            lacks = np.zeros(int(offsets[-1]), np.float32)
+            lacks = _fractions(int(offsets[-1]), source)
             own = _fractions(shares.size, source).reshape(shares.shape)
             order = np.argsort(_words(records, source), kind="stable")
             draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, codes[attribute])

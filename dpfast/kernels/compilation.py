@@ -72,4 +72,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

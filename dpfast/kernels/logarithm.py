@@ -147,4 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -77,4 +77,4 @@ def postpone_blas() -> None:
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

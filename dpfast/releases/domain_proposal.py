@@ -18,7 +18,7 @@ from dpfast.aggregation.sources import Data, Schema, path_of
 from dpfast.arguments import Special, Whole
 from dpfast.columns.comparable import is_integer
 from dpfast.columns.dtypes import dtype_name
-from dpfast.domain.arguments import OUTSIDE, Attributes, ColumnNames, Outside
+from dpfast.domain.arguments import OUTSIDE, ColumnNames, Outside, OwnAttributes
 from dpfast.domain.counting import open_data
 from dpfast.domain.declaring import read_columns, values_of_dtype
 from dpfast.domain.domain import Domain
@@ -82,7 +82,7 @@ class DomainProposal:
 
 def propose_domain(
     data: Data,
-    attributes: Attributes | None = None,
+    attributes: OwnAttributes = None,
     *,
     ledger: Annotated[Ledger, LEDGER],
     columns: ColumnNames = None,
@@ -223,7 +223,7 @@ class PlannedProposal:
 
 def plan_proposal(
     data: Data,
-    attributes: Attributes | None,
+    attributes: OwnAttributes,
     *,
     columns: ColumnNames,
     bins: int,
@@ -243,7 +243,7 @@ def plan_proposal(
     declared, names = read_columns(dtypes, attributes, columns)
     known = {name: declared.get(name, values_of_dtype(dtypes[name])) for name in names}
     asked = [name for name, values in known.items() if values is None]
-    codes = [] if listed is None else read_columns(dtypes, None, listed)[1]
+    codes = [] if listed is None else read_columns(dtypes, None, listed, "listed")[1]
     limits = _read_bounds(bounds, asked)
     queries = {name: _query(name, dtypes[name], parts, most, name in codes, limits) for name in asked}
     # What was declared must serve before anything is charged.

@@ -44,6 +44,7 @@ SYNTHESIZE = [
     "0.1",
     *LEDGER,
 ]
+DOMAIN = ["domain", "trips.parquet", "--columns", "city", "--private", "--epsilon", "0.1", "--delta", "1e-6", *LEDGER]
 AUDIT = ["audit", "math:floor", "--x", "0", "--neighbour", "1", "--epsilon", "1", "--samples", "200"]
 ATTACK = ["attack", "trips.parquet", "--column", "old", "--rows", "20"]
 #: Every command, with its exit code, and what its document has beside ``command``.
@@ -63,6 +64,7 @@ COMMANDS = {
     "ledger verify": (["ledger", "verify", "ledger.db"], 0, {"ledger", "charges"}),
     "answer": ([*ANSWER, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
     "select": ([*SELECT, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
+    "domain": ([*DOMAIN, "--out", "out.json"], 0, {"out", "columns", "ledger"}),
     "synthesize": (
         [*SYNTHESIZE, "--out", "out.csv"], 0,
         {"out", "plot", "rows", "columns", "shape", "measured", "complete", "ledger"},
@@ -93,6 +95,9 @@ FAILURES = [
     ([*ANSWER[:-2], "--ledger", "none.db", "--out", "out.csv"], 4, "none.db"),
     (["select", "none.parquet", *SELECT[2:], "--out", "out.csv"], 4, "none.parquet"),
     (["synthesize", "none.parquet", *SYNTHESIZE[2:], "--out", "out.csv"], 4, "none.parquet"),
+    (["domain", "none.parquet", *DOMAIN[2:], "--out", "out.json"], 4, "none.parquet"),
+    ([*DOMAIN, "--epsilon", "100", "--out", "out.json"], 3, "9"),
+    ([*DOMAIN, "--epsilon", "-1", "--out", "out.json"], 2, "--epsilon must be"),
     (["attack", "none.parquet", *ATTACK[2:]], 4, "none.parquet"),
     (["audit", "none.py:f", *AUDIT[2:]], 4, "none.py"),
     (["init", "none.parquet", "--out", "start.py"], 4, "none.parquet"),

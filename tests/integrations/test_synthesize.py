@@ -133,7 +133,7 @@ def test_a_file_is_known_by_its_path(ledger, tmp_path):
 def test_records_that_cannot_be_drawn_do_not_lose_what_was_paid_for(ledger, monkeypatch):
     made = PEOPLE.dpf.synthesize(DOMAIN, epsilon=0.5, rows=9, ledger=ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(type(made.estimate), "draw_cells", lambda *_, **__: (_ for _ in ()).throw(MemoryError()))
+        patch.setattr(type(made.estimate), "draw_parts", lambda *_, **__: (_ for _ in ()).throw(MemoryError()))
         with pytest.raises(MemoryError):
             made.frame.head()
     assert made.frame.height == 9

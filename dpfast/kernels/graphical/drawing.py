@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -125,4 +125,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

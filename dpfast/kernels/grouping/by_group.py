@@ -107,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -96,4 +96,4 @@ def fold_cells(below, table, counts):
             counts[below[cell]] += table[cell]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

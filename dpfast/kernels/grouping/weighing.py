@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

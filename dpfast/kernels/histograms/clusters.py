@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

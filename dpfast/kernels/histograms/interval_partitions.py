@@ -82,4 +82,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -133,4 +133,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

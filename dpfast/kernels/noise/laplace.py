@@ -205,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

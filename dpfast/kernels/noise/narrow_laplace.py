@@ -355,4 +355,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

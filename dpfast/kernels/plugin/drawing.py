@@ -230,4 +230,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

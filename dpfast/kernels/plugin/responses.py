@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

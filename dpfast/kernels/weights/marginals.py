@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1

@@ -259,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d4333d098f7a1288
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
