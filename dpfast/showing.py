@@ -6,13 +6,17 @@ What stands in HTML is escaped: names of columns and keys come from others.
 from __future__ import annotations
 
 import dataclasses
+import sys
+import time
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["brief", "html_bar", "html_lines", "html_table", "shown_fields"]
+__all__ = ["TerminalLine", "brief", "html_bar", "html_lines", "html_table", "shown_fields"]
 
 _ITEMS, _CHARACTERS = 6, 100
+#: Work of so many seconds says nothing.
+_QUIET = 2.0
 
 
 def brief(value: object, characters: int = _CHARACTERS) -> str:
@@ -59,3 +63,24 @@ def html_bar(share: float, label: str) -> str:
     full = f'<div style="background:#2b6cb0;height:0.7em;width:{width}%"></div>'
     frame = '<div style="background:#d9dee5;width:16em;display:inline-block;margin-right:0.6em">'
     return f"<div>{frame}{full}</div>{escape(label)}</div>"
+
+
+class TerminalLine:
+    """One line of a terminal that says how far long work has come; a pipe or a log gets none, nor does short work."""
+
+    def __init__(self) -> None:
+        self._began, self._shown = time.monotonic(), 0
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, stage: str) -> None:
+        """Say what is being done now."""
+        if self._terminal and time.monotonic() - self._began > _QUIET:
+            line = f"dpfast: {stage}"
+            print(f"\r{line:{self._shown}}", end="", file=sys.stderr, flush=True)
+            self._shown = len(line)
+
+    def close(self) -> None:
+        """End the line, if there is one."""
+        if self._shown:
+            print(file=sys.stderr)
+            self._shown = 0

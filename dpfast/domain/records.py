@@ -45,8 +45,7 @@ def fill_columns(places: Sequence[NDArray[Any]], attributes: Sequence[Attribute]
 def _draw_numbers(bins: Bins, places: NDArray[Any], source: Any) -> pl.Series:
     """Return numbers within bins, whole ones if the edges are; null past the last bin."""
     words = np.empty(places.size, np.uint64)
-    if words.size:
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+    Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
     shares = (words >> np.uint64(11)) * 2.0**-53
     edges, known = np.array(bins.edges, np.float64), places < len(bins.labels)
     lower, upper = edges[np.where(known, places, 0)], edges[np.where(known, places + 1, 1)]

@@ -35,14 +35,9 @@ def draw_codes(weights: TreeWeights, records: int, source: RandomSource) -> NDAr
         starts, places = np.zeros(rows + 1, np.int64), np.empty(records, np.int64)
         order_by_code(given, starts, places)
         words = np.empty(records + rows, np.uint64)
-        _fill(words, source)
+        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
         drawn = given  # no longer needed
         draw_conditionally(table, starts, places, words, drawn)
         for attribute in reversed(new):
             drawn, codes[attribute] = np.divmod(drawn, tree.sizes[attribute])
     return codes
-
-
-def _fill(words: NDArray[np.uint64], source: RandomSource) -> None:
-    if words.size:
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)

@@ -64,11 +64,13 @@ class TreeMarginals:
         Of several cliques that hold an attribute the highest is taken, and then the part is pruned from above.
         """
         tree = self._weights.tree
-        needed = {min(c for c, clique in enumerate(tree.cliques) if a in clique) for a in attributes}
+        needed = {tree.holding_attribute[a][0] for a in attributes}
         below: dict[int, list[int]] = {c: [] for c in needed}
-        for clique in range(len(tree.cliques) - 1, 0, -1):
-            if clique in below:
-                below.setdefault(tree.parents[clique], []).append(clique)
+        for clique in needed:
+            above = tree.parents[clique]
+            while above >= 0 and clique not in below.setdefault(above, []):
+                below[above].append(clique)
+                clique, above = above, tree.parents[above]  # up to what was met before
         root, wanted = 0, set(attributes)
         while not wanted & set(tree.cliques[root]) and len(below[root]) == 1:
             root = below[root][0]

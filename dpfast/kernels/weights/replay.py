@@ -86,7 +86,7 @@ def fit_masses(masses, duals, values, softness):
     duals, values
         Of each query.
     softness
-        Of all of them.
+        Of each query.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def fit_masses(masses, duals, values, softness):
     before, moved = 0.0, 0.0
     for i in range(masses.size):
         mass = masses[i]
-        factor, duals[i] = fit_mass(mass, duals[i], values[i], softness)
+        factor, duals[i] = fit_mass(mass, duals[i], values[i], softness[i])
         masses[i] = factor
         before += mass
         moved += abs(factor - 1.0) * mass
