@@ -99,6 +99,14 @@ class JunctionTree:
             below[parent].append(c)
         return tuple(map(tuple, below))
 
+    @cached_property
+    def parts(self) -> tuple[int, ...]:
+        """The part of the tree that each clique is in: attributes of different ones are independent."""
+        found: list[int] = []
+        for clique, (parent, common) in enumerate(zip(self.parents, self.separators, strict=True)):
+            found.append(found[parent] if common else clique)
+        return tuple(found)
+
     @property
     def cells(self) -> int:
         """How many cells the cliques' tables have together."""
@@ -182,6 +190,9 @@ class JunctionTree:
             for source in np.unique(one).tolist():
                 own = pairs[one == source]
                 cells[own] = self.cells + self.growth(source)[other[one == source]]
+        for place, held in enumerate(candidates):
+            if len(held) != 2 and self.home(held) is not None:
+                cells[place] = self.cells
         if len(self.sizes) <= _FEW:
             cells[:] = np.minimum(cells, model_cells(self.sizes, sets, candidates))
             return cells

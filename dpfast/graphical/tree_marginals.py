@@ -7,6 +7,7 @@ the tree on, each clique tells the next how its asked attributes depend on what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ __all__ = ["TreeMarginals"]
 
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
+
+#: Products of so many cells are summed as they come.
+_FEW_CELLS = 1 << 14
 
 
 class TreeMarginals:
@@ -42,10 +46,24 @@ class TreeMarginals:
         home = tree.home(attributes)
         if home is not None:
             return self._sum(home, attributes).reshape(-1)
+        parts: dict[int, list[int]] = {}
+        for attribute in attributes:
+            parts.setdefault(tree.parts[tree.holding_attribute[attribute][0]], []).append(attribute)
+        if len(parts) > 1:
+            return self._product([tuple(own) for own in parts.values()], attributes)
         root, below = self._part(attributes)
         table, axes = self._told(root, set(attributes), below)
         order = [axes.index(attribute) for attribute in attributes]
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
+
+    def _product(self, parts: Sequence[Attributes], attributes: Attributes) -> Floats:
+        """Return the marginal over attributes of which those of different parts are independent."""
+        sizes, total = self._weights.tree.sizes, self._weights.total
+        table, axes = self.marginal(parts[0]).reshape([sizes[a] for a in parts[0]]), list(parts[0])
+        for own in parts[1:]:
+            table = np.multiply.outer(table, self.marginal(own).reshape([sizes[a] for a in own]) / total)
+            axes += own
+        return np.ascontiguousarray(table.transpose([axes.index(a) for a in attributes])).reshape(-1)
 
     def _sum(self, clique: int, attributes: Attributes) -> Floats:
         """Return a clique's marginal, an axis for each of some ascending attributes."""
@@ -120,5 +138,8 @@ def _contract(factors: Sequence[tuple[Floats, list[int]]], out: list[int]) -> Fl
     operands: list[Any] = []
     for table, axes in factors:
         operands += [table, [short[attribute] for attribute in axes]]
-    found: Floats = np.einsum(*operands, [short[attribute] for attribute in out], optimize=len(factors) > 1)
+    # An order of contraction takes longer to find than small tables to walk.
+    cells = math.prod({a: size for table, axes in factors for a, size in zip(axes, table.shape, strict=True)}.values())
+    orders = len(factors) > 1 and cells > _FEW_CELLS
+    found: Floats = np.einsum(*operands, [short[attribute] for attribute in out], optimize=orders)
     return found

@@ -47,9 +47,11 @@ class LastSelection:
     weights
         The model at that moment.
     candidates
-        The sets that could be selected, with their weights.
+        The sets that it could select, with their weights, of those that were scored by this model.
+    number
+        How many it could select, those included that were scored by earlier models.
     chosen
-        The one that was.
+        The one that was selected; it is among those that were scored by this model.
     threshold
         What a cell may be off without counting in a score.
     measured
@@ -61,6 +63,7 @@ class LastSelection:
 
     weights: TreeWeights
     candidates: Mapping[Attributes, int]
+    number: int
     chosen: Attributes
     threshold: float
     measured: tuple[Floats, float]
@@ -139,7 +142,7 @@ def _largest_score(last: LastSelection) -> float:
     off = np.abs(TreeMarginals(last.weights).marginal(last.chosen) - counts) - last.threshold
     # Half a step of a score is lost in rounding, in each cell.
     largest = float(np.maximum(off, 0.0).sum()) + _sum_of_noise(counts.size, deviation, _MISS / 2) + counts.size / 256
-    return last.candidates[last.chosen] * largest + last.slack * math.log(2.0 * len(last.candidates) / _MISS)
+    return last.candidates[last.chosen] * largest + last.slack * math.log(2.0 * last.number / _MISS)
 
 
 def _sum_of_noise(cells: int, deviation: float, miss: float) -> float:

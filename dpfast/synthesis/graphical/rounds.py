@@ -30,6 +30,8 @@ Counts = Mapping[Attributes, NDArray[np.int64]]
 _EXACT = 1e-12
 #: Values of an attribute whose noisy counts are below so many deviations are grouped.
 _RARE = 3.0
+#: Up to so many sets are all scored in each round.
+_ALL_SCORED = 1000
 #: Walks along the tree in each round, and at the end.
 _WALKS, _LAST_WALKS = 8, 50
 
@@ -78,6 +80,7 @@ class ModelRounds:
     grouping: Grouping = field(init=False)
     last: LastSelection | None = None
     _counted: dict[Attributes, NDArray[np.int64]] = field(default_factory=dict)
+    _scores: dict[int, int] = field(default_factory=dict)
 
     def run(
         self,
@@ -101,6 +104,7 @@ class ModelRounds:
                 break
         weights.fit(_LAST_WALKS)
         self._counted.clear()
+        self._scores.clear()
         return weights
 
     def _total(self) -> float:
@@ -132,16 +136,16 @@ class ModelRounds:
     def _round(self, number: int, weights: TreeWeights, exact: Counts, source: RandomSource) -> TreeWeights:
         """Select, measure and fit."""
         marginals = TreeMarginals(weights)
-        chosen, weighed = self._select(number, weights.tree, marginals, exact, source)
+        chosen, scored, number_of = self._select(number, weights.tree, marginals, exact, source)
         noise = self.plan.noise
         counts = _noisy(self._grouped(chosen, exact), noise, source)
         self.log.append(Measured(chosen, noise, counts))
         self._hold(chosen, counts.astype(np.float64), _deviation(noise), marginals.marginal(chosen))
         self.last = None
-        if weighed and self.plan.selection is not None:
+        if chosen in scored and self.plan.selection is not None:
             slack = 2.0 * self.sensitivity / 2**SCORE_BITS / self.plan.selection
             measured = counts.astype(np.float64), _deviation(noise)
-            self.last = LastSelection(weights, weighed, chosen, self.plan.noise.deviation, measured, slack)
+            self.last = LastSelection(weights, scored, number_of, chosen, noise.deviation, measured, slack)
         known = weights.tree.holding_one_more(chosen)
         return self._fit(weights.total, JunctionTree.holding(self.grouping.sizes, self.held, known))
 
@@ -168,29 +172,44 @@ class ModelRounds:
 
     def _select(
         self, number: int, tree: JunctionTree, marginals: TreeMarginals, exact: Counts, source: RandomSource
-    ) -> tuple[Attributes, dict[Attributes, int]]:
+    ) -> tuple[Attributes, dict[Attributes, int], int]:
         """Return the set that this round measures: drawn by its score among those that the model has room for.
 
-        Beside it are the weights of all that it was drawn from; nothing if it was not drawn by a score.
+        Beside it are the weights of those that were scored by the model as it is, and the number of all that could be
+        drawn; nothing if none was drawn by a score. Where there are many sets, those keep their scores by an earlier
+        model that have no attribute of what was measured last: both models are made of noisy counts.
         """
         sets = self.candidates.sets
         places = self._with_room(number, tree)
         if not places:
-            return (number % len(self.sizes),), {}
+            return (number % len(self.sizes),), {}, 0
         if len(places) == 1 or self.plan.selection is None:
-            return sets[places[number % len(places)]], {}
-        threshold = self.plan.noise.deviation
-        counts = {sets[place]: self._grouped(sets[place], exact) for place in places}
-        scores = self.candidates.scores(places, counts, marginals.marginal, threshold)
-        chosen = places[int(exponential(scores, self.plan.selection, self.sensitivity, random=source))]
-        return sets[chosen], {sets[place]: self.candidates.weights[place] for place in places}
+            return sets[places[number % len(places)]], {}, 0
+        fresh = self._to_score(number, places)
+        counts = {sets[place]: self._grouped(sets[place], exact) for place in fresh}
+        scores = self.candidates.scores(fresh, counts, marginals.marginal, self.plan.noise.deviation)
+        self._scores.update(zip(fresh, scores.tolist(), strict=True))
+        all_scores = np.array([self._scores[place] for place in places], np.int64)
+        chosen = places[int(exponential(all_scores, self.plan.selection, self.sensitivity, random=source))]
+        return sets[chosen], {sets[place]: self.candidates.weights[place] for place in fresh}, len(places)
+
+    def _to_score(self, number: int, places: list[int]) -> list[int]:
+        """Return which sets are scored in this round; the others have been scored in an earlier one."""
+        sets, turns = self.candidates.sets, -(-len(self.candidates.sets) // _ALL_SCORED)
+        if turns == 1:
+            return places
+        last = self.log[-1].attributes
+        return [
+            place
+            for place in places
+            if place not in self._scores or place % turns == number % turns or any(a in last for a in sets[place])
+        ]
 
     def _with_room(self, number: int, tree: JunctionTree) -> list[int]:
         """Return the candidates beside which the model would not be too large: it may grow as the budget is spent."""
         cells = tree.cells_with(list(self.held), self.candidates.sets)
-        homes = [tree.home(held) is not None for held in self.candidates.sets]
         for allowed in (self.most_cells * (number + 1) / self.plan.rounds, self.most_cells):
-            places = [place for place, own in enumerate(cells) if own <= allowed or homes[place]]
+            places: list[int] = np.flatnonzero(cells <= max(allowed, tree.cells)).tolist()
             if places:
                 break
         return places
