@@ -39,6 +39,8 @@ class TreeMarginals:
     def __init__(self, weights: TreeWeights) -> None:
         self._weights = weights
         self._sums: dict[tuple[int, Attributes], Floats] = {}
+        # What is kept takes no more memory than the weights do.
+        self._room = weights.tree.cells
 
     def marginal(self, attributes: Attributes) -> Floats:
         """Return the marginal over ascending attributes, in one dimension."""
@@ -73,7 +75,10 @@ class TreeMarginals:
             whole = attributes == tree.cliques[clique]
             sums = table if whole else View(tree.sizes, tree.cliques[clique], attributes).sums(table)
             found = sums.reshape([tree.sizes[a] for a in attributes])
-            self._sums[clique, attributes] = found
+            size = 0 if whole else found.size
+            if size <= self._room:
+                self._room -= size
+                self._sums[clique, attributes] = found
         return found
 
     def _part(self, attributes: Attributes) -> tuple[int, dict[int, list[int]]]:

@@ -70,4 +70,4 @@ def draw_conditionally(table, starts, order, words, drawn):
             drawn[order[start + i]] = column
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9ce2d34c21dbfc36

@@ -211,3 +211,6 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
             costs[held[j]] = _cost(own, logs, held[j], by_size, scratch[0])
         _, found = _eliminate(own, sizes, logs, by_size, factors, costs, cliques, scratch[0], scratch[1], scratch[2])
         cells[i] = min(cells[i], found)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9ce2d34c21dbfc36

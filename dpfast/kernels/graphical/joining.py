@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9ce2d34c21dbfc36

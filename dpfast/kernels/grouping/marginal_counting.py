@@ -69,4 +69,4 @@ def count_marginals(codes, known, members, starts, sizes, offsets, tables):
             tables[cell if inside else trash] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 756bc83bdd9c7035
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9ce2d34c21dbfc36

@@ -135,17 +135,18 @@ class ModelRounds:
 
     def _round(self, number: int, weights: TreeWeights, exact: Counts, source: RandomSource) -> TreeWeights:
         """Select, measure and fit."""
+        self.last = None  # so that there are two models at most: this one, and the next one
         marginals = TreeMarginals(weights)
         chosen, scored, number_of = self._select(number, weights.tree, marginals, exact, source)
         noise = self.plan.noise
         counts = _noisy(self._grouped(chosen, exact), noise, source)
         self.log.append(Measured(chosen, noise, counts))
         self._hold(chosen, counts.astype(np.float64), _deviation(noise), marginals.marginal(chosen))
-        self.last = None
         if chosen in scored and self.plan.selection is not None:
             slack = 2.0 * self.sensitivity / 2**SCORE_BITS / self.plan.selection
             measured = counts.astype(np.float64), _deviation(noise)
             self.last = LastSelection(weights, scored, number_of, chosen, noise.deviation, measured, slack)
+        del marginals  # what it keeps is as large as a model
         known = weights.tree.holding_one_more(chosen)
         return self._fit(weights.total, JunctionTree.holding(self.grouping.sizes, self.held, known))
 
