@@ -40,8 +40,8 @@ ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
 Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
 delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean total variation distances from the data,
 over these pairs and over 40 triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run each. MST
-has no limit of size. Seconds were taken under the load that is said, of a machine of 2 cores; of a busy one they are
-more than of a quiet one.
+has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy one they
+are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads differ.
 
 """
 
