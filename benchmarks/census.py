@@ -1,17 +1,25 @@
-"""A made-up table of a census's shape: latent classes, attributes that follow others, skew, and rare values."""
+"""A made-up table of a census's shape: latent classes, attributes that follow others, skew, and rare values.
+
+Beside it, how far another table is from it.
+"""
 
 from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROWS", "SIZES", "make_records"]
+__all__ = ["ROWS", "SIZES", "distance", "make_records", "pairs_and_triples"]
 
 SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
 ROWS = 48_842
 #: The attribute that each follows beside its class, or -1.
 _FOLLOWS = (-1, 0, -1, 0, 0, 3, 4, -1, 6, 3, -1, 1, 7, 5)
 _CLASSES = 12
+_LARGEST_PAIR, _LARGEST_TRIPLE = 10**4, 3 * 10**6
 
 
 def make_records(rows: int = ROWS, seed: int = 16) -> NDArray[np.uint8]:
@@ -55,3 +63,24 @@ def _draw(table: NDArray[np.float64], given: NDArray[np.integer], generator: np.
         rows = np.flatnonzero(given == value)
         found[rows] = np.searchsorted(sums[value], generator.random(rows.size), side="right")
     return np.minimum(found, table.shape[1] - 1)
+
+
+def pairs_and_triples() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return the sets of columns that errors are measured over: all pairs of few enough cells, and 40 triples."""
+    places = range(len(SIZES))
+    pairs = [held for held in itertools.combinations(places, 2) if math.prod(SIZES[a] for a in held) <= _LARGEST_PAIR]
+    every = [held for held in itertools.combinations(places, 3) if math.prod(SIZES[a] for a in held) <= _LARGEST_TRIPLE]
+    return pairs, every[:: -(-len(every) // 40)]
+
+
+def _shares(codes: NDArray[np.integer], columns: Sequence[int]) -> NDArray[np.float64]:
+    cells = np.zeros(codes.shape[1], np.int64)
+    for column in columns:
+        cells = cells * SIZES[column] + codes[column]
+    counts = np.bincount(cells, minlength=math.prod(SIZES[column] for column in columns))
+    return counts / codes.shape[1]
+
+
+def distance(one: NDArray[np.integer], other: NDArray[np.integer], sets: Sequence[Sequence[int]]) -> float:
+    """Return the mean total variation distance of two tables' shares over sets of columns."""
+    return float(np.mean([np.abs(_shares(one, held) - _shares(other, held)).sum() / 2 for held in sets]))

@@ -9,24 +9,20 @@ the sum over cells of the difference of shares: over all pairs of columns of at 
 from __future__ import annotations
 
 import itertools
-import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 import dpfast as dpf
-from benchmarks.census import ROWS, SIZES, make_records
+from benchmarks.census import ROWS, SIZES, distance, make_records, pairs_and_triples
 from dpfast.synthesis.graphical.estimate import ModelEstimate
 
 __all__ = ["main"]
 
 _NAMES = [f"a{place}" for place in range(len(SIZES))]
 _DELTA = 1e-9
-_LARGEST_PAIR, _LARGEST_TRIPLE = 10**4, 3 * 10**6
 ABOUT = f"""# Synthetic records of a census's shape
 
 Written by `python -m benchmarks.census_errors`: a made-up table (benchmarks/census.py) of {ROWS:,} rows and 14 columns,
@@ -37,43 +33,28 @@ data errs by; "independent columns" knows every column exactly, and nothing else
 """
 
 
-def _shares(codes: NDArray[np.integer], columns: Sequence[int]) -> NDArray[np.float64]:
-    cells = np.zeros(codes.shape[1], np.int64)
-    for column in columns:
-        cells = cells * SIZES[column] + codes[column]
-    counts = np.bincount(cells, minlength=math.prod(SIZES[column] for column in columns))
-    return counts / codes.shape[1]
-
-
-def _distance(one: NDArray[np.integer], other: NDArray[np.integer], sets: Sequence[Sequence[int]]) -> float:
-    return float(np.mean([np.abs(_shares(one, held) - _shares(other, held)).sum() / 2 for held in sets]))
-
-
 def main() -> None:
     """Measure and write."""
     records = make_records()
-    places = range(len(SIZES))
-    pairs = [held for held in itertools.combinations(places, 2) if math.prod(SIZES[a] for a in held) <= _LARGEST_PAIR]
-    every = [held for held in itertools.combinations(places, 3) if math.prod(SIZES[a] for a in held) <= _LARGEST_TRIPLE]
-    triples = every[:: -(-len(every) // 40)]
+    pairs, triples = pairs_and_triples()
     frame = pl.DataFrame({name: column.astype(np.int64) for name, column in zip(_NAMES, records, strict=True)})
     domain = dpf.Domain(dict(zip(_NAMES, SIZES, strict=True)))
-    rows = [["what", "megabytes", "epsilon", "pairs", "triples", "seconds", "cells of the model"]]
+    rows = [["what", "megabytes", "epsilon", "pairs", "triples", "processor seconds", "cells of the model"]]
     shuffled = np.array([np.random.default_rng(place).permutation(column) for place, column in enumerate(records)])
     for what, others in (("as many rows of the same law", make_records(seed=17)), ("independent columns", shuffled)):
-        errors = [f"{_distance(records, others, sets):.4f}" for sets in (pairs, triples)]
+        errors = [f"{distance(records, others, sets):.4f}" for sets in (pairs, triples)]
         rows.append([what, "", "", *errors, "", ""])
     for megabytes, epsilon in itertools.product((4.0, 16.0), (0.1, 1.0, 10.0)):
         found = []
         for _ in range(3):
             ledger = dpf.Ledger(epsilon=epsilon, delta=_DELTA)
-            start = time.perf_counter()
+            start = time.process_time()
             made = dpf.synthesize(frame, domain, epsilon=epsilon, delta=_DELTA, max_megabytes=megabytes, ledger=ledger)
             drawn = np.array([made.frame[name].to_numpy() for name in _NAMES])
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
             assert isinstance(made.estimate, ModelEstimate)
             cells = made.estimate.cells
-            found.append((_distance(records, drawn, pairs), _distance(records, drawn, triples), seconds, cells))
+            found.append((distance(records, drawn, pairs), distance(records, drawn, triples), seconds, cells))
         middle = np.median(np.array(found), axis=0)
         errors = [f"{error:.4f}" for error in middle[:2]]
         size = f"{int(middle[3]):,}"

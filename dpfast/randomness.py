@@ -138,7 +138,9 @@ class Words:
             self._schedule.fill(0)
 
     def fill(self, chunk: int, buffer: NDArray[Any]) -> None:
-        """Fill a contiguous buffer of at most 2**32 blocks with the first words of a chunk."""
+        """Fill a contiguous buffer of at most 2**32 blocks, or of nothing, with the first words of a chunk."""
+        if not buffer.size:
+            return
         if self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):
             return
         start, encryptor = self._purpose + (chunk << 32), self._encryptor

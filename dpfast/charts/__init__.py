@@ -7,5 +7,14 @@ from dpfast.charts.answers import draw_answers, draw_errors
 from dpfast.charts.attacks import draw_recovery
 from dpfast.charts.drawing import CHART_SUFFIXES, check_chart
 from dpfast.charts.groups import draw_groups
+from dpfast.charts.marginals import draw_marginals
 
-__all__ = ["CHART_SUFFIXES", "check_chart", "draw_answers", "draw_errors", "draw_groups", "draw_recovery"]
+__all__ = [
+    "CHART_SUFFIXES",
+    "check_chart",
+    "draw_answers",
+    "draw_errors",
+    "draw_groups",
+    "draw_marginals",
+    "draw_recovery",
+]

@@ -16,9 +16,11 @@ from dpfast.charts.drawing import (
     ChartPath,
     Title,
     check_chart,
+    dot_size,
     footnote,
     save,
     start_chart,
+    thinned,
     written,
 )
 
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["draw_answers", "draw_errors"]
 
 _HEIGHT = 4.6
-_MOST_LARGE_DOTS = 200
-#: More dots than these would hide each other.
-_MOST_DOTS = 20_000
 
 
 def draw_answers(
@@ -67,12 +66,12 @@ def draw_answers(
     """
     check_chart(path, title)
     figure, axes = start_chart(f"{answers.size:,} answers" if title is None else title, _HEIGHT, grid="y")
-    shown = _thinned(answers.size)
+    shown = thinned(answers.size)
     if interval is not None:
         lower, upper = interval
         axes.fill_between(shown, lower[shown], upper[shown], color=BAR, linewidth=0, alpha=0.7, zorder=2)
     # A line between queries would suggest values where there are none.
-    axes.plot(shown, answers[shown], "o", color=DOT, markersize=_dot_size(shown.size), zorder=3)
+    axes.plot(shown, answers[shown], "o", color=DOT, markersize=dot_size(shown.size), zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     _label(axes, "query")
     sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
@@ -112,9 +111,9 @@ def draw_errors(
     check_chart(path, title)
     figure, axes = start_chart(title or "", _HEIGHT, grid="both")
     errors = np.abs(answers - truth)
-    shown = _thinned(truth.size)
+    shown = thinned(truth.size)
     axes.plot(
-        truth[shown], errors[shown], "o", color=DOT, markersize=_dot_size(shown.size), linewidth=0, alpha=0.6, zorder=3
+        truth[shown], errors[shown], "o", color=DOT, markersize=dot_size(shown.size), linewidth=0, alpha=0.6, zorder=3
     )
     mean = float(errors.mean())
     axes.axhline(mean, color=LINE, linewidth=1.2, zorder=4)
@@ -140,15 +139,6 @@ def _label(axes: Axes, x: str, y: str = "") -> None:
         axis.set_major_formatter(written)
     axes.set_xlabel(x, color=INK, fontsize=10)
     axes.set_ylabel(y, color=INK, fontsize=10)
-
-
-def _thinned(size: int) -> NDArray[np.int64]:
-    """Return the queries that are shown: all, or as many as can be seen."""
-    return np.unique(np.linspace(0, size - 1, min(size, _MOST_DOTS)).astype(np.int64))
-
-
-def _dot_size(dots: int) -> float:
-    return 3.5 if dots <= _MOST_LARGE_DOTS else 1.2
 
 
 def _said(shown: int, queries: int) -> str:

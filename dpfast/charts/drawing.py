@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 
@@ -23,9 +26,11 @@ __all__ = [
     "LINE",
     "WHISKER",
     "check_chart",
+    "dot_size",
     "footnote",
     "save",
     "start_chart",
+    "thinned",
     "written",
 ]
 
@@ -41,6 +46,9 @@ Title: TypeAlias = Annotated[str | None, Special(lambda: (5, True, b"title", ["t
 
 _DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _WIDTH = 9.0
+_MOST_LARGE_DOTS = 200
+#: More dots than these would hide each other.
+_MOST_DOTS = 20_000
 BAR, DOT, WHISKER, INK, FAINT = "#9dbfe0", "#1f5f99", "#2b3a48", "#1c2733", "#66727d"
 LINE, _GRID = "#c8553d", "#e3e7eb"
 
@@ -81,6 +89,16 @@ def start_chart(title: str, height: float, *, grid: Literal["x", "y", "both"]) -
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(False)
     return figure, axes
+
+
+def thinned(size: int) -> NDArray[np.int64]:
+    """Return the places of dots that are shown: all, or as many as can be seen."""
+    return np.unique(np.linspace(0, size - 1, min(size, _MOST_DOTS)).astype(np.int64))
+
+
+def dot_size(dots: int) -> float:
+    """Return how large dots are, if there are so many."""
+    return 3.5 if dots <= _MOST_LARGE_DOTS else 1.2
 
 
 def footnote(figure: Figure, text: str) -> None:

@@ -80,7 +80,7 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
 @EPSILON
 @click.option("--delta", type=float, help="Beside epsilon: a model is measured, for which Gaussian noise serves.")
 @RHO
-@click.option("--rounds", type=int, help="How many queries or marginals.  [default: 30, of a model 2 a column]")
+@click.option("--rounds", type=int, help="How many queries or marginals.  [default: 30, of a model 3 a column]")
 @click.option("--max-megabytes", type=float, default=16.0, show_default=True, help="The most that a model may take.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
 @NEIGHBORS

@@ -46,8 +46,7 @@ def fill_columns(places: Sequence[NDArray[Any]], attributes: Sequence[Attribute]
 def _draw_numbers(bins: Bins, places: NDArray[Any], source: Any) -> pl.Series:
     """Return numbers within bins, whole ones if the edges are; null past the last bin."""
     words = np.empty(places.size, np.uint64)
-    if words.size:
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+    Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
     shares = (words >> np.uint64(11)) * 2.0**-53
     times = pl.Series(bins.edges) if are_times(bins.edges) else None
     known = places < len(bins.labels)

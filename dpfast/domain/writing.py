@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import IO, Any
 import polars as pl
 
 from dpfast.errors import ParameterError
+from dpfast.progress import TerminalLine
 
 __all__ = ["RECORD_SUFFIXES", "check_suffix", "shown_on_terminal", "told", "write_frames"]
 
@@ -90,17 +89,7 @@ def told(frames: Iterable[pl.DataFrame], progress: Callable[[int], object]) -> I
 
 
 def shown_on_terminal(frames: Iterable[pl.DataFrame], records: int | None) -> Iterator[pl.DataFrame]:
-    """Give frames on, and say on a terminal how many records there were; a pipe or a log gets nothing."""
-    began, shown = time.monotonic(), False
-    of_all = "" if records is None else f" of {records:,}"
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-
-    def show(done: int) -> None:
-        nonlocal shown
-        if terminal and time.monotonic() - began > _QUIET_SECONDS:
-            shown = True
-            print(f"\rdpfast: {done:,}{of_all} records written", end="", file=sys.stderr)
-
-    yield from told(frames, show)
-    if shown:
-        print(file=sys.stderr)
+    """Give frames on, and say on a terminal how many records there were."""
+    of_all, line = "" if records is None else f" of {records:,}", TerminalLine()
+    yield from told(frames, lambda done: line(f"{done:,}{of_all} records written"))
+    line.close()

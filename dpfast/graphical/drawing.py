@@ -12,7 +12,7 @@ from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
-__all__ = ["PART", "TreeRecords", "draw_codes", "draw_parts"]
+__all__ = ["PART", "TreeRecords", "draw_parts"]
 
 Attributes = tuple[int, ...]
 
@@ -122,13 +122,3 @@ def draw_parts(
     codes = draw_balanced_codes(weights, records, source)
     for start in range(0, max(records, 1), most):
         yield np.ascontiguousarray(codes[:, start : start + most])
-
-
-def draw_codes(weights: TreeWeights, records: int, source: RandomSource) -> NDArray[np.uint32]:
-    """Return each record's code of each attribute, a row for each attribute: all parts of `draw_parts`."""
-    codes = np.empty((len(weights.tree.sizes), records), np.uint32)
-    start = 0
-    for part in draw_parts(weights, records, source):
-        codes[:, start : start + part.shape[1]] = part
-        start += part.shape[1]
-    return codes

@@ -53,7 +53,17 @@ def _orders(attributes: int, tries: int) -> list[tuple[bool, NDArray[np.float64]
     ]
 
 
-def find_cliques(sizes: Sequence[int], sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
+def rows_of_bits(attributes: int, sets: Sequence[Attributes]) -> NDArray[np.uint64]:
+    """Return sets of attributes as the kernels take them, a row of bits each."""
+    held = np.zeros((len(sets), -(-attributes // 64) * 64), np.bool_)
+    for row, own in zip(held, sets, strict=True):
+        row[list(own)] = True
+    return np.packbits(held, axis=1, bitorder="little").view(np.uint64)
+
+
+def find_cliques(
+    sizes: Sequence[int], sets: Iterable[Attributes], known: Iterable[Attributes] = ()
+) -> tuple[Attributes, ...]:
     """Return the cliques of a junction tree in which every set lies within some clique.
 
     Parameters
@@ -62,6 +72,8 @@ def find_cliques(sizes: Sequence[int], sets: Iterable[Attributes]) -> tuple[Attr
         How many values each attribute has.
     sets
         Attributes that must be together.
+    known
+        Cliques of some junction tree that has them together, if one is known: not more cells are returned.
 
     Returns
     -------
@@ -77,9 +89,13 @@ def find_cliques(sizes: Sequence[int], sets: Iterable[Attributes]) -> tuple[Attr
     graph = _graph(len(sizes), sets)
     lengths = np.array(sizes, np.float64)
     best, fewest = np.empty((0, 0), np.uint64), math.inf
-    for by_size, noise in _orders(len(sizes), _TRIES):
+    tries = [(graph, *order) for order in _orders(len(sizes), _TRIES)]
+    if complete := list(known):
+        # Nothing is missing between its cliques, so that attributes are eliminated without joining any more.
+        tries.append((_graph(len(sizes), complete), False, np.zeros(len(sizes))))
+    for joined, by_size, noise in tries:
         cliques = np.empty_like(graph)
-        count, cells = kernels.eliminate(graph.copy(), lengths, by_size, noise, cliques)
+        count, cells = kernels.eliminate(joined.copy(), lengths, by_size, noise, cliques)
         if cells < fewest:
             best, fewest = cliques[:count], cells
     held = np.unpackbits(best.view(np.uint8), axis=1, bitorder="little")

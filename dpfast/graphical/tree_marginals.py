@@ -7,6 +7,7 @@ the tree on, each clique tells the next how its asked attributes depend on what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ __all__ = ["TreeMarginals"]
 
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
+
+#: Products of so many cells are summed as they come.
+_FEW_CELLS = 1 << 14
 
 
 class TreeMarginals:
@@ -35,6 +39,8 @@ class TreeMarginals:
     def __init__(self, weights: TreeWeights) -> None:
         self._weights = weights
         self._sums: dict[tuple[int, Attributes], Floats] = {}
+        # What is kept takes no more memory than the weights do.
+        self._room = weights.tree.cells
 
     def marginal(self, attributes: Attributes) -> Floats:
         """Return the marginal over ascending attributes, in one dimension."""
@@ -42,10 +48,24 @@ class TreeMarginals:
         home = tree.home(attributes)
         if home is not None:
             return self._sum(home, attributes).reshape(-1)
+        parts: dict[int, list[int]] = {}
+        for attribute in attributes:
+            parts.setdefault(tree.parts[tree.holding_attribute[attribute][0]], []).append(attribute)
+        if len(parts) > 1:
+            return self._product([tuple(own) for own in parts.values()], attributes)
         root, below = self._part(attributes)
         table, axes = self._told(root, set(attributes), below)
         order = [axes.index(attribute) for attribute in attributes]
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
+
+    def _product(self, parts: Sequence[Attributes], attributes: Attributes) -> Floats:
+        """Return the marginal over attributes of which those of different parts are independent."""
+        sizes, total = self._weights.tree.sizes, self._weights.total
+        table, axes = self.marginal(parts[0]).reshape([sizes[a] for a in parts[0]]), list(parts[0])
+        for own in parts[1:]:
+            table = np.multiply.outer(table, self.marginal(own).reshape([sizes[a] for a in own]) / total)
+            axes += own
+        return np.ascontiguousarray(table.transpose([axes.index(a) for a in attributes])).reshape(-1)
 
     def _sum(self, clique: int, attributes: Attributes) -> Floats:
         """Return a clique's marginal, an axis for each of some ascending attributes."""
@@ -55,7 +75,10 @@ class TreeMarginals:
             whole = attributes == tree.cliques[clique]
             sums = table if whole else View(tree.sizes, tree.cliques[clique], attributes).sums(table)
             found = sums.reshape([tree.sizes[a] for a in attributes])
-            self._sums[clique, attributes] = found
+            size = 0 if whole else found.size
+            if size <= self._room:
+                self._room -= size
+                self._sums[clique, attributes] = found
         return found
 
     def _part(self, attributes: Attributes) -> tuple[int, dict[int, list[int]]]:
@@ -64,11 +87,13 @@ class TreeMarginals:
         Of several cliques that hold an attribute the highest is taken, and then the part is pruned from above.
         """
         tree = self._weights.tree
-        needed = {min(c for c, clique in enumerate(tree.cliques) if a in clique) for a in attributes}
+        needed = {tree.holding_attribute[a][0] for a in attributes}
         below: dict[int, list[int]] = {c: [] for c in needed}
-        for clique in range(len(tree.cliques) - 1, 0, -1):
-            if clique in below:
-                below.setdefault(tree.parents[clique], []).append(clique)
+        for clique in needed:
+            above = tree.parents[clique]
+            while above >= 0 and clique not in below.setdefault(above, []):
+                below[above].append(clique)
+                clique, above = above, tree.parents[above]  # up to what was met before
         root, wanted = 0, set(attributes)
         while not wanted & set(tree.cliques[root]) and len(below[root]) == 1:
             root = below[root][0]
@@ -118,5 +143,8 @@ def _contract(factors: Sequence[tuple[Floats, list[int]]], out: list[int]) -> Fl
     operands: list[Any] = []
     for table, axes in factors:
         operands += [table, [short[attribute] for attribute in axes]]
-    found: Floats = np.einsum(*operands, [short[attribute] for attribute in out], optimize=len(factors) > 1)
+    # An order of contraction takes longer to find than small tables to walk.
+    cells = math.prod({a: size for table, axes in factors for a, size in zip(axes, table.shape, strict=True)}.values())
+    orders = len(factors) > 1 and cells > _FEW_CELLS
+    found: Floats = np.einsum(*operands, [short[attribute] for attribute in out], optimize=orders)
     return found

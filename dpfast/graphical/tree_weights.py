@@ -8,9 +8,10 @@ Olesen 1990). A walk along the tree's edges, down and up, is at every moment in 
 p. So one walk fits every measurement once, as `dpfast.kernels.weights.replay` does over all cells, and the estimate has
 the form that is explained there: of all positive p the one of least
 
-    relative entropy to p0 + sum over measured cells of (m - <q, p>)**2 / (2 c).
+    relative entropy to p0 + sum over measured cells of (m - <q, p>)**2 / (2 c),
 
-It lies among the p of this form, however many cells there are: its duals are one for each measured cell.
+with a softness c of each measured cell. It lies among the p of this form, however many cells there are: its duals are
+one for each measured cell.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ class Measurement:
         Noisy counts, in one dimension.
     variance
         Of their noise.
+    softness
+        How softly each of them holds the weights: c above, or one for all of them.
 
     """
 
-    def __init__(self, attributes: Attributes, values: Floats, variance: float) -> None:
+    def __init__(self, attributes: Attributes, values: Floats, variance: float, softness: Floats | float) -> None:
         self.attributes = attributes
         self.values = values
         self.variance = variance
+        self.softness = np.broadcast_to(np.asarray(softness, np.float64), values.shape).copy()
         self.duals = np.zeros(values.size)
 
     def add(self, values: Floats, variance: float) -> None:
@@ -122,15 +126,13 @@ class TreeWeights:
         self._edges[clique].multiply(self.tables[clique], _ratio(sums, self._separators[clique]))
         self._separators[clique] = sums
 
-    def fit(self, walks: int, softness: float = 1.0, tolerance: float = TOLERANCE) -> int:
+    def fit(self, walks: int, tolerance: float = TOLERANCE) -> int:
         """Fit every measurement once in each of so many walks, or until none moves; return how many there were.
 
         Parameters
         ----------
         walks
             The most.
-        softness
-            How softly a measurement holds the estimate: c above is this times its variance.
         tolerance
             The part of the records that all moves of one walk may add up to for the fit to end.
 
@@ -141,7 +143,7 @@ class TreeWeights:
             moved = 0.0
             for clique, is_new in self._walk():
                 if is_new:
-                    moved += self._fit_clique(clique, softness)
+                    moved += self._fit_clique(clique)
         for c in range(1, len(self.tables)):
             self._send_down(c)
         return done
@@ -164,12 +166,12 @@ class TreeWeights:
                 self._send_up(clique)
                 yield path[-1][0], False
 
-    def _fit_clique(self, clique: int, softness: float) -> float:
+    def _fit_clique(self, clique: int) -> float:
         """Fit the measurements of a clique, one after the other; return the furthest that one moved the records."""
         furthest = 0.0
         for measurement, view in self._measured[clique]:
             factors = view.sums(self.tables[clique])
-            moved = fit_masses(factors, measurement.duals, measurement.values, softness * measurement.variance)
+            moved = fit_masses(factors, measurement.duals, measurement.values, measurement.softness)
             furthest = max(furthest, moved)
             view.multiply(self.tables[clique], factors)
         return furthest

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.kernels.weights import marginals as kernels
-from dpfast.weights.query_tables import Marginal
+from dpfast.weights.query_tables import Marginal, Walk
 
 __all__ = ["View"]
 
@@ -29,9 +30,8 @@ class View:
     """
 
     def __init__(self, sizes: Sequence[int], clique: Sequence[int], attributes: Sequence[int]) -> None:
-        shape = tuple(sizes[a] for a in clique)
         self.size = math.prod(sizes[a] for a in attributes)
-        self._walk = Marginal(shape, tuple(clique.index(a) for a in attributes))._walk
+        self._walk = _walk(tuple(sizes[a] for a in clique), tuple(clique.index(a) for a in attributes))
         self._scratch = np.empty(self._walk[-1].size)
 
     def sums(self, table: Floats) -> Floats:
@@ -43,3 +43,9 @@ class View:
     def multiply(self, table: Floats, factors: Floats) -> None:
         """Multiply every cell by its factor in the marginal, in place."""
         kernels.multiply_marginal(table, *self._walk, self._scratch, factors)
+
+
+@lru_cache(maxsize=1 << 14)
+def _walk(shape: tuple[int, ...], places: tuple[int, ...]) -> Walk:
+    """Return how a table is walked; from round to round most tables stay as they are."""
+    return Marginal(shape, places)._walk

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

@@ -72,4 +72,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

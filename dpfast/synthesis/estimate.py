@@ -191,8 +191,7 @@ class Estimate(Shown):
         filled = np.flatnonzero(counts)
         cells = np.repeat(filled, counts[filled])
         keys = np.empty(cells.size, np.uint64)
-        if cells.size:
-            Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
+        Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
         return cells[np.argsort(keys)]
 
     def draw_parts(

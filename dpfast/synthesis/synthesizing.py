@@ -20,7 +20,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
-from dpfast.progress import TellCount, TellStages, read_progress
+from dpfast.progress import TellCount, TellStages, TerminalLine, read_progress
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.estimate import Estimate
@@ -172,8 +172,8 @@ def synthesize(
     rows
         How many records. By default about as many as the data have: the estimate's total.
     rounds
-        How many queries, or sets of columns, are measured. By default 30, and for a model twice as many as there are
-        columns.
+        How many queries, or sets of columns, are measured. By default 30, and for a model three times as many as there
+        are columns.
     max_megabytes
         How much memory the model's tables may take, from 0.01 to 16,000.
     selection
@@ -208,14 +208,16 @@ def synthesize(
     A model is a tree of tables over a few columns each, which agree where they meet: of all histograms the one of least
     relative entropy to the even one plus squared misfits (`dpfast.graphical.tree_weights`). How large the tables are is
     known before anything is measured, and a set of columns is measured only if the model stays within
-    ``max_megabytes``. After McKenna, Mullins, Sheldon, Miklau (2022), with three changes: all rounds have one share of
-    the budget; a set's score counts in each cell only what the noise of a measurement leaves to be mended; and the fit
-    holds noisy counts softly, so that large marginals help before each of their cells is known.
+    ``max_megabytes``. After McKenna, Mullins, Sheldon, Miklau (2022), with these changes: single columns get half of
+    the budget, more of it the more values they have; values that are rare by these counts are one value to the model
+    from then on, as McKenna, Miklau, Sheldon (2021) do, and records get them by their shares; all rounds have one share
+    of the budget; a set's score counts in each cell only what the noise of a measurement leaves to be mended; and the
+    fit holds a noisy count softly, the more so the less it says (`dpfast.synthesis.graphical.softness`).
 
     References
     ----------
-    Hardt, Ligett, McSherry (2012); see `dpfast.mwem`. McKenna, Sheldon, Miklau (2019), and McKenna, Mullins, Sheldon,
-    Miklau (2022), for models.
+    Hardt, Ligett, McSherry (2012); see `dpfast.mwem`. McKenna, Sheldon, Miklau (2019), McKenna, Miklau, Sheldon (2021),
+    and McKenna, Mullins, Sheldon, Miklau (2022), for models.
 
     Examples
     --------
@@ -235,7 +237,8 @@ def synthesize(
     if read_neighbors(neighbors) == "replace" and domain.outside != "null":
         left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
         raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
-    show = read_progress(progress, "the name of a stage")
+    line = TerminalLine()
+    show = line if progress is None else read_progress(progress, "the name of a stage")
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
     if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain):
@@ -243,7 +246,9 @@ def synthesize(
         request = ModelRequest.read(domain, sets, megabytes, epsilon, delta, rho, rounds, selection, neighbors)
         opened = domain.open(source)
         source.check()
-        return Synthesis(request.run(opened, ledger, named, show), domain, rows)
+        model = request.run(opened, ledger, named, show)
+        line.close()
+        return Synthesis(model, domain, rows)
     queries = _read_workload(workload, domain)
     number = groups_of(queries)
     most = 30 if rounds is None else rounds
@@ -268,6 +273,7 @@ def synthesize(
         privacy_unit="row",
         progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
     )
+    line.close()
     return Synthesis(estimate, domain, rows)
 
 

@@ -18,12 +18,12 @@ from dpfast.weights.declarations import INTEGERS, PLACES, SHAPE
 from dpfast.weights.linear_queries import LARGEST_ETA, LinearQuery, Weights
 from dpfast.weights.slab_queries import checked_attributes, checked_shape
 
-__all__ = ["Marginal", "Ranges"]
+__all__ = ["Marginal", "Ranges", "Walk"]
 
 #: Runs of the last axis that are shorter than this go by a pattern of indices, of at least as many cells as that.
 _SHORT_RUN, _LEAST_PATTERN, _LARGEST_PATTERN = 16, 512, 4096
 
-_Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
+Walk = tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,14 +41,14 @@ class Marginal(LinearQuery):
 
     shape: Annotated[tuple[int, ...], SHAPE]
     attributes: Annotated[tuple[int, ...], PLACES]
-    _walk: _Walk = field(init=False, repr=False, compare=False)
+    _walk: Walk = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
         self._set(shape=shape, attributes=checked_attributes(self.attributes, len(shape)))
         self._set(_walk=self._walked())
 
-    def _walked(self) -> _Walk:
+    def _walked(self) -> Walk:
         """Return how the kernels walk: sizes and steps of the outer axes; length, form and pattern of a run."""
         sizes: list[int] = []
         steps: list[int] = []

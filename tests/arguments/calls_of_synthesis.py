@@ -167,6 +167,8 @@ SYNTHESIS = [
             "bounds": {"n": (0, 1)},
         },
     ),
+    of("ModelEstimate.errors", MODEL.errors),
+    of("ModelEstimate.plot", MODEL.plot, path=None, title=None),
     of("mwem after the charge", dpf.mwem, histogram=lambda: COUNTS, **BUDGET, rounds=2, pay="at_once"),
     of("PrivateMultiplicativeWeights", dpf.PrivateMultiplicativeWeights, histogram=COUNTS, epsilon=1.0),
     of("PrivateMultiplicativeWeights.answer", ONLINE.answer, query=[1, 0, 0, 1]),

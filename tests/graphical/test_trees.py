@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpfast.graphical.drawing import draw_codes
+from dpfast.graphical.drawing import draw_parts
 from dpfast.graphical.elimination import find_cliques, model_cells
 from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.graphical.tree_marginals import TreeMarginals
@@ -37,10 +37,11 @@ def fitted(sizes, sets, generator):
     table = generator.gamma(0.5, 1.0, sizes)
     table *= 100.0 / table.sum()
     measured = [
-        Measurement(held, summed(table, held) + generator.normal(0, 5, summed(table, held).size), 25.0) for held in sets
+        Measurement(held, summed(table, held) + generator.normal(0, 5, summed(table, held).size), 25.0, 2.5)
+        for held in sets
     ]
     weights = TreeWeights(JunctionTree.holding(sizes, sets), 100.0, measured)
-    weights.fit(5000, 0.1, 1e-13)
+    weights.fit(5000, 1e-13)
     cells = np.full(sizes, 100.0 / math.prod(sizes))
     for one in measured:
         cells = cells * np.exp(one.duals).reshape([size if a in one.attributes else 1 for a, size in enumerate(sizes)])
@@ -110,7 +111,7 @@ def test_a_fit_goes_on_in_another_tree():
 
 
 def test_repeated_measurements_are_weighed():
-    one = Measurement((0,), np.array([10.0, 20.0]), 4.0)
+    one = Measurement((0,), np.array([10.0, 20.0]), 4.0, 1.0)
     one.add(np.array([16.0, 20.0]), 2.0)
     np.testing.assert_allclose(one.values, [14.0, 20.0])
     assert one.variance == pytest.approx(4 / 3)
@@ -121,7 +122,7 @@ def test_each_clique_has_its_share_of_the_records(records):
     """Of the first clique each cell is rounded; each further one adds one rounding for each value in common."""
     generator = np.random.default_rng(5)
     weights, _, cells = fitted((3, 4, 2, 5), [(0, 1), (1, 2), (2, 3)], generator)
-    codes = draw_codes(weights, records, SeededRandom(1))
+    codes = np.concatenate(list(draw_parts(weights, records, SeededRandom(1))), axis=1)
     assert codes.shape == (4, records)
     share = records / cells.sum()
     for held, off in (((0, 1), 1.0), ((1, 2), 4.0), ((2, 3), 8.0)):
@@ -158,7 +159,9 @@ def test_a_tree_may_be_deeper_than_calls_may_be_nested():
     columns = 1_200
     links = tuple((place, place + 1) for place in range(columns - 1))
     tree = JunctionTree((2,) * columns, links, tuple(range(-1, columns - 2)))
-    weights = TreeWeights(tree, 100.0, [Measurement(link, np.array([45.0, 5.0, 5.0, 45.0]), 1.0) for link in links])
+    weights = TreeWeights(
+        tree, 100.0, [Measurement(link, np.array([45.0, 5.0, 5.0, 45.0]), 1.0, 1.0) for link in links]
+    )
     weights.fit(2)
     ends = TreeMarginals(weights).marginal((0, columns - 1))
     assert np.isfinite(ends).all()

@@ -71,14 +71,15 @@ def test_counts_without_end_overflow_no_score():
 )
 def test_all_events_together_cost_no_more_than_the_budget(epsilon, delta, rho, rounds, neighbors):
     budget = read_budget(epsilon, delta, rho)
-    plan = plan_model(budget, neighbors, 14, rounds, selects=True)
+    plan = plan_model(budget, neighbors, (85, 9, 100, 2, 2, 1), rounds, selects=True)
     if epsilon is not None and delta is None:
         assert basic.cost(plan.events)[0] <= budget.units
     else:
         allowed = zcdp.largest_rho(Fraction(epsilon), Fraction(delta)) if rho is None else budget.units
         assert zcdp.cost(plan.events)[0] <= allowed
         assert zcdp.cost(plan.events)[0] >= allowed * 0.99
-    assert plan.first.event.sensitivity >= 1
+    assert all(noise.event.sensitivity >= 1 for noise in plan.first)
+    assert plan.first[2].scale < plan.first[0].scale < plan.first[3].scale == plan.first[4].scale
 
 
 def test_the_records_of_many_columns_are_near_the_data():

@@ -41,7 +41,7 @@ from dpfast.exact.balls import (
 from dpfast.exact.elementary import Floats
 from dpfast.exact.units import Units, in_blocks, parameter_arrays, units_of_floats
 
-__all__ = ["ZCDP", "claimed", "cost", "largest_rho", "rho_units"]
+__all__ = ["ZCDP", "claimed", "cost", "largest_rho", "largest_rho_of_units", "rho_units"]
 
 
 # What one rho is worth in the units of `work`.
@@ -241,6 +241,11 @@ def largest_rho(epsilon: TargetEpsilon, delta: TargetDelta) -> int:
     with working_precision():
         zero = _epsilon_ball(ball(0), ball(slack), ball(excess))
         return units_below((ball(target) - zero) / (1 + ball(excess)))
+
+
+def largest_rho_of_units(epsilon: int, delta: int) -> int:
+    """Return `largest_rho` of a budget in units of 1e-18."""
+    return largest_rho(Fraction(epsilon, UNITS_PER_ONE), Fraction(delta, UNITS_PER_ONE))
 
 
 # Vectorised ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
 """Kernels over columns of budgets and charges."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

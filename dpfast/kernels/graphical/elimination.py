@@ -1,16 +1,16 @@
 """Attributes of a graph eliminated one after the other, each joining its neighbours: the cliques that are left behind.
 
-Sets of attributes stand in rows of 64-bit words, attribute a at bit a % 64 of word a // 64.
+Sets of attributes stand in rows of 64-bit words, attribute a at bit a % 64 of word a // 64. What it would cost to
+eliminate an attribute is kept, and changes only where an elimination joins something: at the neighbours of what is
+eliminated, and at what has both ends of a new pair as neighbours.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpfast.kernels.compilation import kernel
-from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, count_ones, shift_left, shift_right
+from dpfast.kernels.intrinsics import bit_and, bit_or, bit_xor, count_ones, shift_left, shift_right, subtract
 
 __all__ = ["cells_with", "eliminate"]
 
@@ -23,22 +23,123 @@ def _holds(row, place):
 
 
 @kernel
-def _cost(neighbours, sizes, place, by_size):
+def _put(row, place):
+    row[place >> 6] = bit_or(row[place >> 6], shift_left(_ONE, np.uint64(place & 63)))
+
+
+@kernel
+def _take(row, place):
+    row[place >> 6] = bit_and(row[place >> 6], bit_xor(shift_left(_ONE, np.uint64(place & 63)), _ALL))
+
+
+@kernel
+def _list(row, places):
+    """Set the first places to those of a row's bits, ascending; return how many there are."""
+    count = 0
+    for word in range(row.size):
+        left = row[word]
+        while left != _ZERO:
+            lowest = bit_and(left, subtract(_ZERO, left))
+            places[count] = 64 * word + np.int64(count_ones(subtract(lowest, _ONE)))
+            count += 1
+            left = bit_xor(left, lowest)
+    return count
+
+
+@kernel
+def _cost(neighbours, logs, place, by_size, around):
     """Return what eliminating an attribute costs: the log of its clique's cells, or the pairs that it joins anew."""
-    around = neighbours[place]
+    row = neighbours[place]
+    count = _list(row, around)
     if by_size:
-        log = math.log(sizes[place])
-        for other in range(sizes.size):
-            if _holds(around, other):
-                log += math.log(sizes[other])
+        log = logs[place]
+        for i in range(count):
+            log += logs[around[i]]
         return log
-    missing = 0
-    for other in range(sizes.size):
-        if _holds(around, other):
-            for word in range(around.size):
-                missing += np.int64(count_ones(bit_and(around[word], bit_xor(neighbours[other, word], _ALL))))
-            missing -= 1  # itself
+    missing = -count  # each is missing among its own neighbours
+    for i in range(count):
+        for word in range(row.size):
+            missing += np.int64(count_ones(bit_and(row[word], bit_xor(neighbours[around[i], word], _ALL))))
     return missing / 2
+
+
+@kernel
+def _join(neighbours, one, other, by_size, costs, around):
+    """Join two attributes that were no neighbours: to what has both around it, that is one pair fewer to join."""
+    if not by_size:
+        for word in range(neighbours.shape[1]):
+            left = bit_and(neighbours[one, word], neighbours[other, word])
+            while left != _ZERO:
+                lowest = bit_and(left, subtract(_ZERO, left))
+                costs[64 * word + np.int64(count_ones(subtract(lowest, _ONE)))] -= 1.0
+                left = bit_xor(left, lowest)
+    _put(neighbours[one], other)
+    _put(neighbours[other], one)
+
+
+@kernel
+def _cheapest(costs, factors):
+    """Return the attribute of the lowest cost, that plus 1 times its factor; what is eliminated costs infinity."""
+    chosen, lowest = -1, np.inf
+    for place in range(costs.size):
+        cost = (costs[place] + 1.0) * factors[place]
+        if cost < lowest:
+            chosen, lowest = place, cost
+    return chosen
+
+
+@kernel
+def _eliminate(neighbours, sizes, logs, by_size, factors, costs, cliques, order, around, others):
+    """Eliminate all attributes, as `eliminate`; what they cost is known, and the last three are scratch memory.
+
+    Each attribute's row is left as its neighbours were when it was eliminated. Of these the first to be eliminated
+    after it has all others as neighbours, so that its clique lies within this one if it has no further neighbour. A
+    clique that lies within any earlier one lies within such a one.
+    """
+    count, cells, waiting = 0, 0.0, 0
+    for _ in range(sizes.size):
+        chosen = _cheapest(costs, factors)
+        joins = costs[chosen] > 0.0
+        costs[chosen] = np.inf
+        row = neighbours[chosen]
+        number = _list(row, around)
+        product = sizes[chosen]
+        for i in range(number):
+            product *= sizes[around[i]]
+            _take(neighbours[around[i]], chosen)
+        if by_size or joins:
+            for i in range(number):
+                for j in range(i):
+                    if not _holds(neighbours[around[i]], around[j]):
+                        _join(neighbours, around[i], around[j], by_size, costs, others)
+            for i in range(number):
+                costs[around[i]] = _cost(neighbours, logs, around[i], by_size, others)
+        else:
+            # Of a neighbour's pairs those of the eliminated one with what is not around it are gone.
+            for i in range(number):
+                own = 0
+                for word in range(row.size):
+                    own += np.int64(count_ones(neighbours[around[i], word]))
+                costs[around[i]] -= own - (number - 1)
+        maximal, kept = True, 0
+        for i in range(waiting):
+            earlier = order[i]
+            if _holds(neighbours[earlier], chosen):
+                held = 0
+                for word in range(row.size):
+                    held += np.int64(count_ones(neighbours[earlier, word]))
+                maximal &= held != number + 1
+            else:
+                order[kept] = earlier
+                kept += 1
+        order[kept] = chosen
+        waiting = kept + 1
+        if maximal:
+            cliques[count, :] = row
+            _put(cliques[count], chosen)
+            count += 1
+            cells += product
+    return count, cells
 
 
 @kernel
@@ -59,43 +160,11 @@ def eliminate(neighbours, sizes, by_size, noise, cliques):
         Out: as many rows as attributes, of which the first are filled.
 
     """
-    count, cells = 0, 0.0
-    done = np.zeros(sizes.size, np.bool_)
-    for _ in range(sizes.size):
-        chosen, lowest = -1, np.inf
-        for place in range(sizes.size):
-            if not done[place]:
-                cost = (_cost(neighbours, sizes, place, by_size) + 1.0) * (1.0 + noise[place])
-                if chosen < 0 or cost < lowest:
-                    chosen, lowest = place, cost
-        done[chosen] = True
-        around = neighbours[chosen]
-        own = shift_left(_ONE, np.uint64(chosen & 63))
-        clique = cliques[count]
-        clique[:] = around
-        clique[chosen >> 6] = bit_or(clique[chosen >> 6], own)
-        product = sizes[chosen]
-        for other in range(sizes.size):
-            if _holds(around, other):
-                product *= sizes[other]
-                for word in range(around.size):
-                    neighbours[other, word] = bit_or(neighbours[other, word], around[word])
-                place = shift_left(_ONE, np.uint64(other & 63))
-                neighbours[other, other >> 6] = bit_and(neighbours[other, other >> 6], bit_xor(place, _ALL))
-                neighbours[other, chosen >> 6] = bit_and(neighbours[other, chosen >> 6], bit_xor(own, _ALL))
-        around[:] = _ZERO
-        maximal = True
-        for earlier in range(count):
-            within = True
-            for word in range(clique.size):
-                within &= bit_and(clique[word], bit_xor(cliques[earlier, word], _ALL)) == _ZERO
-            if within:
-                maximal = False
-                break
-        if maximal:
-            count += 1
-            cells += product
-    return count, cells
+    scratch = np.empty((3, sizes.size), np.int64)
+    logs, costs = np.log(sizes), np.empty(sizes.size)
+    for place in range(sizes.size):
+        costs[place] = _cost(neighbours, logs, place, by_size, scratch[0])
+    return _eliminate(neighbours, sizes, logs, by_size, 1.0 + noise, costs, cliques, scratch[0], scratch[1], scratch[2])
 
 
 @kernel
@@ -112,17 +181,24 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         float64, one for each set: lowered where this order has fewer.
 
     """
-    cliques = np.empty_like(neighbours)
+    cliques, own = np.empty_like(neighbours), np.empty_like(neighbours)
+    scratch = np.empty((3, sizes.size), np.int64)
+    logs, factors = np.log(sizes), 1.0 + noise
+    before, costs = np.empty(sizes.size), np.empty(sizes.size)
+    for place in range(sizes.size):
+        before[place] = _cost(neighbours, logs, place, by_size, scratch[0])
     for i in range(cells.size):
-        own = neighbours.copy()
-        for j in range(starts[i], starts[i + 1]):
-            for k in range(starts[i], starts[i + 1]):
-                if j != k:
-                    bit = shift_left(_ONE, np.uint64(members[k] & 63))
-                    row, word = members[j], members[k] >> 6
-                    own[row, word] = bit_or(own[row, word], bit)
-        _, found = eliminate(own, sizes, by_size, noise, cliques)
+        own[:] = neighbours
+        costs[:] = before
+        held = members[starts[i] : starts[i + 1]]
+        for j in range(held.size):
+            for k in range(j):
+                if not _holds(own[held[j]], held[k]):
+                    _join(own, held[j], held[k], by_size, costs, scratch[0])
+        for j in range(held.size):
+            costs[held[j]] = _cost(own, logs, held[j], by_size, scratch[0])
+        _, found = _eliminate(own, sizes, logs, by_size, factors, costs, cliques, scratch[0], scratch[1], scratch[2])
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

@@ -355,4 +355,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

@@ -189,7 +189,6 @@ of_duckdb, take_block, put_block = _linked("of_duckdb", 0), _linked("take_block"
 draw_ones, draw_multiples, draw_powers = (_linked(name, 11) for name in ("draw_ones", "draw_multiples", "draw_powers"))
 
 
-
 _LARGE, _ALIGNMENT = 1 << 14, 64
 
 
@@ -216,4 +215,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

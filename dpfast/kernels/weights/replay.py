@@ -86,7 +86,7 @@ def fit_masses(masses, duals, values, softness):
     duals, values
         Of each query.
     softness
-        Of all of them.
+        Of each query.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def fit_masses(masses, duals, values, softness):
     before, moved = 0.0, 0.0
     for i in range(masses.size):
         mass = masses[i]
-        factor, duals[i] = fit_mass(mass, duals[i], values[i], softness)
+        factor, duals[i] = fit_mass(mass, duals[i], values[i], softness[i])
         masses[i] = factor
         before += mass
         moved += abs(factor - 1.0) * mass
@@ -259,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f1bbe2d92b75fca1
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66

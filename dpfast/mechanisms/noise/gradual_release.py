@@ -116,8 +116,7 @@ def coarsened(
     firsts = _all_first_bits(fine, coarse, kept)
     keystream = Keystream(source.key())
     words = np.empty(released.size, np.uint64)
-    if words.size:
-        keystream.words(Purpose.NOISE).fill(0, words)
+    keystream.words(Purpose.NOISE).fill(0, words)
     for row in np.flatnonzero((words == firsts) & ~kept).tolist():
         kept[row] = _stays(Tail(keystream, row, int(words[row]), _WORD_BITS), float(fine[row]), float(coarse[row]))
     kept |= words < firsts

@@ -115,7 +115,7 @@ def noise_of_epsilon(
         return _laplace(scale * (1 + 2.0**-40), change)
     if calibration == "tight" and mechanism == "gaussian":
         return _all(gaussian_of_delta(change.l2_squared, epsilon, delta), change)
-    simple = noise_of_rho(change, mechanism, zcdp.largest_rho(budget, slack))
+    simple = noise_of_rho(change, mechanism, zcdp.largest_rho_of_units(epsilon, delta))
     if calibration == "zcdp":
         return simple
 

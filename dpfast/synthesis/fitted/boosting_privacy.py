@@ -112,8 +112,8 @@ def boosting_privacy(size: Size, budget: Budget, mechanism: NoiseKind, share: Fr
         margin = unit * samples * (rounds * (rounds - 1) // 2) * UNITS_PER_ONE / first if first else math.inf
         noise = noise_of_epsilon(size.answer_sensitivity(rounds), mechanism, units - first, 0)
     else:
-        amounts = [Fraction(units, UNITS_PER_ONE) for units in (budget.units, budget.delta_units)]
-        units = budget.units if budget.kind == "rho" else zcdp.largest_rho(*amounts)
+        rho = budget.kind == "rho"
+        units = budget.units if rho else zcdp.largest_rho_of_units(budget.units, budget.delta_units)
         first = math.floor(units * share)
         squares = rounds * (rounds - 1) * (2 * rounds - 1) // 6
         margin = unit * math.sqrt(samples * squares * UNITS_PER_ONE / (8 * first)) if first else math.inf

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.progress import TerminalLine
 from dpfast.showing import Shown
 from dpfast.synthesis.fitted.projection import project_answers
 from dpfast.weights.marginal_model import MarginalModel
@@ -33,8 +32,6 @@ _STILL, _SWEEPS_AT_ONCE, _SWEEPS = 0.02, 10, 300
 #: Queries are held as rows where that takes no more numbers than this.
 _LARGEST_ROWS = 2**24
 _ITERATIONS = 200
-#: A fit that has taken so many seconds shows its progress on a terminal.
-_QUIET = 2.0
 
 
 @dataclass(frozen=True)
@@ -140,19 +137,15 @@ def _fitted(total: float, workload: Workload, answers: Floats, deviations: Float
 
 def _swept(model: Model, tolerance: float) -> tuple[int, bool]:
     """Fit until answers move no more; return how often, and whether they do not. A terminal hears if it takes long."""
-    began, shown = time.monotonic(), False
-    terminal = sys.stderr is not None and sys.stderr.isatty()
+    line = TerminalLine()
     answers, moved, done = model.answers(), math.inf, 0
     while done < _SWEEPS and moved > tolerance:
         model.replay(_SWEEPS_AT_ONCE)
         done += _SWEEPS_AT_ONCE
         before, answers = answers, model.answers()
         moved = math.sqrt(float(np.square(answers - before).mean()))
-        if terminal and time.monotonic() - began > _QUIET:
-            shown = True
-            print(f"\rdpfast: fitting a table for records, sweep {done} of at most {_SWEEPS}", end="", file=sys.stderr)
-    if shown:
-        print(file=sys.stderr)
+        line(f"fitting a table for records, sweep {done} of at most {_SWEEPS}")
+    line.close()
     return done, moved <= tolerance
 
 

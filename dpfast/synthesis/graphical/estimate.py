@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
+from dpfast.charts.drawing import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
-from dpfast.graphical.drawing import draw_codes, draw_parts
+from dpfast.graphical.drawing import draw_parts
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown, brief
+from dpfast.synthesis.graphical.errors import PairErrors
+from dpfast.synthesis.graphical.rounds import ModelRounds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Columns", "ModelEstimate", "read_columns"]
 
@@ -71,14 +77,16 @@ class ModelEstimate(Shown):
         weights: TreeWeights,
         names: Sequence[str],
         spent: ShownAmounts,
+        made: ModelRounds,
         *,
         complete: bool,
         rounds: pl.DataFrame,
         entry: int | None,
     ) -> None:
-        self._weights = weights
+        self._weights, self._grouping = weights, made.grouping
         self._marginals = TreeMarginals(weights)
-        self.shape = weights.tree.sizes
+        self._sets, self._held, self._last = made.candidates.sets, made.held, made.last
+        self.shape = made.sizes
         self.names = tuple(names)
         self.spent, self.complete, self.rounds, self.entry = spent, complete, rounds, entry
 
@@ -94,7 +102,7 @@ class ModelEstimate(Shown):
 
     @property
     def cells(self) -> int:
-        """How many cells the tables have together."""
+        """How many cells the tables have together; rare values of an attribute may count as one there."""
         return self._weights.tree.cells
 
     def marginal(self, columns: Columns) -> NDArray[np.float64]:
@@ -116,8 +124,76 @@ class ModelEstimate(Shown):
             raise ParameterError("columns", columns, f"at most {_MOST_AXES} columns", "ask for fewer of them at once")
         check_size(math.prod(self.shape[place] for place in places), "columns", "cells")
         order = sorted(places)
-        table = self._marginals.marginal(tuple(order)).reshape([self.shape[place] for place in order])
+        table = self._grouping.spread(tuple(order), self._marginals.marginal(tuple(order)))
         return table.transpose([order.index(place) for place in places]).copy()
+
+    def errors(self) -> pl.DataFrame:
+        """Return how far the model may be from the data: a row for each set of columns that it was made for.
+
+        Guarantee
+            Post-processing: nothing is spent. An interval holds with probability at least 0.95, each by itself, over
+            the noise and the selections.
+
+        Returns
+        -------
+        polars.DataFrame
+            With the ``columns``; whether they were ``measured`` together; and between which ``lower`` and ``upper`` end
+            their error is, the total variation distance: half of all differences between the model's counts and the
+            data's, as a part of the estimated number of records. Where noise is large beside the counts, intervals are
+            wide: they say what is certain, not what is likely. An upper end of 1 says nothing.
+
+        References
+        ----------
+        McKenna, Mullins, Sheldon, Miklau (2022), section 5, for sets that were not measured.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> rows = pl.DataFrame({"a": [0, 1] * 5_000, "b": [1, 0] * 5_000})
+        >>> domain = dpf.Domain({"a": 2, "b": 2})
+        >>> made = dpf.synthesize(rows, domain, epsilon=4.0, delta=1e-9, ledger=dpf.Ledger(epsilon=4.0, delta=1e-9))
+        >>> errors = made.estimate.errors()
+        >>> errors["columns"].to_list(), errors["measured"].to_list(), errors["upper"][0] < 0.05
+        ([['a', 'b']], [True], True)
+
+        """
+        found = PairErrors(self._weights, self._grouping, self._held, self._last)
+        twice = 2.0 * max(self.total, 1.0)
+        rows = []
+        for held in self._sets:
+            lower, upper, measured = found.interval(held)
+            ends = lower / twice, 1.0 if upper is None else upper / twice
+            rows.append(([self.names[place] for place in held], measured, *(min(end, 1.0) for end in ends)))
+        schema: dict[str, Any] = {"columns": pl.List(pl.String), "measured": pl.Boolean}
+        return pl.DataFrame(rows, schema | {"lower": pl.Float64, "upper": pl.Float64}, orient="row")
+
+    def plot(self, path: ChartPath = None, *, title: Title = None) -> Figure:
+        """Draw the counts that were measured, with their noise, against the model's.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart: ``.png``, ``.svg`` or ``.pdf``. None for none.
+        title
+            The chart's, if it shall have another.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The chart; post-processing, as all that is here.
+
+        Raises
+        ------
+        ParameterError
+            matplotlib is not installed, or the path's suffix is no kind of chart.
+
+        """
+        from dpfast.charts import draw_marginals
+
+        held = [own for own in self._held if own]
+        measured = np.concatenate([self._held[own].values for own in held])
+        modelled = np.concatenate([self._marginals.marginal(own) for own in held])
+        return draw_marginals(measured, modelled, path, title=title or "Measured and synthetic counts")
 
     def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
         """Return the codes of ``n`` records, a row for each attribute; by default of about as many as there are.
@@ -130,7 +206,12 @@ class ModelEstimate(Shown):
             None, or a `dpfast.testing.SeededRandom`.
 
         """
-        return draw_codes(self._weights, self._number(n), random_source(random))
+        number, start = self._number(n), 0
+        codes = np.empty((len(self.shape), number), np.uint32)
+        for part in self.draw_parts(number, random=random):
+            codes[:, start : start + part.shape[1]] = part
+            start += part.shape[1]
+        return codes
 
     def draw_parts(
         self, n: Records = None, *, most: Most = PART, random: Random = None
@@ -146,7 +227,8 @@ class ModelEstimate(Shown):
 
         """
         number, source = self._number(n), random_source(random)
-        return draw_parts(self._weights, number, source, MOST.read("most", most))
+        for part in draw_parts(self._weights, number, source, MOST.read("most", most)):
+            yield self._grouping.draw(part, source)
 
     def _number(self, n: object) -> int:
         """Return how many records are asked for."""

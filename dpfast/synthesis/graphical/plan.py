@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.synthesis.shares import noise_for, positive_share, selection_for
 
-__all__ = ["ModelPlan", "plan_model"]
+__all__ = ["ROUNDS_PER_COLUMN", "ModelPlan", "plan_model"]
 
-#: The parts of the budget that single attributes get at first, and of each round that its selection gets.
-_SHARE_OF_FIRST, _SHARE_OF_SELECTION = Fraction(3, 20), Fraction(1, 10)
+ROUNDS_PER_COLUMN = 3
+"""Found by experiment on made-up tables, as are the parts of the budget."""
+
+#: Single attributes get half of the budget at first, and a selection the tenth part of its round.
+_PART_OF_FIRST, _PART_OF_SELECTION = 2, 10
+#: Attributes get shares of it as powers of how many values n they have, so that the sum of all n deviations is least:
+#: where 1 / deviation**2, or 1 / deviation of Laplace noise, add up to the budget.
+_POWERS: dict[Kind, float] = {"rho": 2 / 3, "epsilon": 1 / 2}
 
 
 @dataclass(frozen=True)
@@ -43,30 +49,34 @@ class ModelPlan:
 
     """
 
-    first: IntegerNoise
+    first: tuple[IntegerNoise, ...]
     noise: IntegerNoise
     selection: float | None
     rounds: int
     events: tuple[Event, ...]
 
 
-def plan_model(budget: Budget, neighbors: Neighbors, attributes: int, rounds: int, *, selects: bool) -> ModelPlan:
-    """Return the plan for so many attributes and rounds."""
+def plan_model(budget: Budget, neighbors: Neighbors, sizes: Sequence[int], rounds: int, *, selects: bool) -> ModelPlan:
+    """Return the plan for attributes with so many values each, and so many rounds."""
     kind: Kind = budget.kind
     units = budget.units
     if kind == "epsilon" and budget.delta_units:
-        kind = "rho"
-        units = zcdp.largest_rho(*(Fraction(part, UNITS_PER_ONE) for part in (budget.units, budget.delta_units)))
+        kind, units = "rho", zcdp.largest_rho_of_units(budget.units, budget.delta_units)
     moved = 1 if neighbors == "add_remove" else 2
     # Neighbours differ by one in one cell of a marginal, or in two of them.
     change = Sensitivity.of_answers(moved, 1, moved)
     mend = "lower rounds"
-    each = positive_share(int(units * _SHARE_OF_FIRST) // attributes, budget, mend)
-    first, _ = noise_for(kind, each, change, attributes, "single attributes")
-    left = positive_share((units - each * attributes) // rounds, budget, mend)
-    select = positive_share(int(left * _SHARE_OF_SELECTION), budget, mend) if selects else 0
+    weights = [size ** _POWERS[kind] for size in sizes]
+    whole = sum(weights)
+    shares = [positive_share(int(units // _PART_OF_FIRST * (own / whole)), budget, mend) for own in weights]
+    # Attributes of one size have one share, whose noise is found once.
+    noises = {share: noise_for(kind, share, change, 1, "single attributes")[0] for share in dict.fromkeys(shares)}
+    first = tuple(noises[share] for share in shares)
+    left = positive_share((units - sum(shares)) // rounds, budget, mend)
+    select = positive_share(left // _PART_OF_SELECTION, budget, mend) if selects else 0
     noise, _ = noise_for(kind, positive_share(left - select, budget, mend), change, rounds, "marginals")
-    events: list[Event] = [Repeated(first.event, attributes), Repeated(noise.event, rounds)]
+    events: list[Event] = [Repeated(noises[share].event, count) for share, count in Counter(shares).items()]
+    events.append(Repeated(noise.event, rounds))
     epsilon = None
     if select:
         epsilon = selection_for(kind, select, "exponential", rounds, "selections").epsilon

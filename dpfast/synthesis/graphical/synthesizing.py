@@ -24,7 +24,7 @@ from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.estimate import ModelEstimate
-from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
+from dpfast.synthesis.graphical.plan import ROUNDS_PER_COLUMN, ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 
 __all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets"]
@@ -103,7 +103,7 @@ class ModelRequest:
             raise ParameterError("selection", selection, '"exponential" for a model', "leave it out")
         relation = read_neighbors(neighbors)
         budget = read_budget(epsilon, delta, rho)
-        number = 2 * len(domain.shape) if rounds is None else ROUNDS.read("rounds", rounds)
+        number = ROUNDS_PER_COLUMN * len(domain.shape) if rounds is None else ROUNDS.read("rounds", rounds)
         most_cells = megabytes * 1e6 / _BYTES_OF_CELL
         least = sum(domain.shape)
         if least > most_cells:
@@ -112,7 +112,7 @@ class ModelRequest:
             raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
         # All of them are counted, whichever are measured.
         check_size(least + sum(candidates.cells), "workload", "cells")
-        plan = plan_model(budget, relation, len(domain.shape), number, selects=len(candidates.sets) > 1)
+        plan = plan_model(budget, relation, domain.shape, number, selects=len(candidates.sets) > 1)
         return cls(domain, candidates, most_cells, budget, relation, plan)
 
     def run(
@@ -137,7 +137,7 @@ class ModelRequest:
         complete = len(rounds.log) == len(self.domain.shape) + self.plan.rounds
         frame = self._frame(rounds.log)
         spent = self.budget.shown
-        return ModelEstimate(weights, self.domain.names, spent, complete=complete, rounds=frame, entry=entry)
+        return ModelEstimate(weights, self.domain.names, spent, rounds, complete=complete, rounds=frame, entry=entry)
 
     def _frame(self, log: Sequence[Measured]) -> pl.DataFrame:
         names = self.domain.names

@@ -1,0 +1,91 @@
+"""One run of another library's mechanism, in an interpreter of its own; benchmarks/census_peers.py starts it.
+
+    python census_adapters.py NAME MECHANISMS REQUEST CODES ANSWER
+
+REQUEST is a .json with the ``sizes`` of columns, ``epsilon``, ``delta``, ``megabytes``, and the ``sets`` of columns of
+the workload; CODES a .npy of the records, a row for each column. The synthetic records are written to ANSWER, and the
+seconds that they took are the last line printed. Nothing of this project is imported: its packages need not be there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+
+def _mbi_data(request: dict[str, Any], codes: np.ndarray) -> Any:
+    from mbi import Dataset, Domain
+
+    names = [f"a{place}" for place in range(len(request["sizes"]))]
+    domain = Domain.fromdict(dict(zip(names, request["sizes"], strict=True)))
+    return Dataset({name: column.astype(int) for name, column in zip(names, codes, strict=True)}, domain)
+
+
+def _codes_of(data: Any) -> np.ndarray:
+    return np.array([np.asarray(data.data[name]) for name in data.domain])
+
+
+def aim(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
+    from aim import AIM
+
+    workload = [(tuple(f"a{place}" for place in held), 1.0) for held in request["sets"]]
+    # Its megabytes are 2**20 bytes.
+    size = request["megabytes"] * 1e6 / 2**20
+    _, made = AIM(request["epsilon"], request["delta"], max_model_size=size).run(_mbi_data(request, codes), workload)
+    return _codes_of(made)
+
+
+def mst(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
+    from mbi import Domain
+    from mst import MST
+
+    if not hasattr(Domain, "attrs"):
+        # The mechanism calls what mbi 2.0.0 names otherwise.
+        Domain.attrs = property(lambda domain: domain.attributes)
+    return _codes_of(MST(_mbi_data(request, codes), request["epsilon"], request["delta"]))
+
+
+def _dpmm(model: Any, request: dict[str, Any], codes: np.ndarray, **more: Any) -> np.ndarray:
+    import pandas as pd
+
+    names = [f"a{place}" for place in range(len(request["sizes"]))]
+    frame = pd.DataFrame({name: column.astype(int) for name, column in zip(names, codes, strict=True)})
+    domain = dict(zip(names, request["sizes"], strict=True))
+    made = model(domain=domain, epsilon=request["epsilon"], delta=request["delta"], n_jobs=1, **more)
+    made.fit(frame)
+    return made.generate(n_records=len(frame))[names].to_numpy().T.astype(np.int64)
+
+
+def dpmm_aim(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
+    from dpmm.models.aim import AIMGM
+
+    return _dpmm(AIMGM, request, codes, max_model_size=request["megabytes"] * 1e6 / 2**20)
+
+
+def dpmm_mst(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
+    from dpmm.models.mst import MSTGM
+
+    return _dpmm(MSTGM, request, codes)
+
+
+ADAPTERS = {"AIM (mbi)": aim, "MST (mbi)": mst, "AIM (dpmm)": dpmm_aim, "MST (dpmm)": dpmm_mst}
+
+
+def main(name: str, mechanisms: str, request_path: str, codes_path: str, answer_path: str) -> None:
+    sys.path.insert(0, mechanisms)
+    with open(request_path) as file:
+        request = json.load(file)
+    codes = np.load(codes_path)
+    start = time.perf_counter()
+    made = ADAPTERS[name](request, codes)
+    seconds = time.perf_counter() - start
+    np.save(answer_path, made)
+    print(f"\n{seconds}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,136 @@
+"""Synthetic records of a census's shape beside other libraries' of the same size; written to census_peers.md.
+
+    python -m benchmarks.census_peers --python PATH --mechanisms FOLDER
+
+PATH is an interpreter in which mbi 2.0.0 or dpmm is installed, and FOLDER holds aim.py and mst.py, the
+mechanisms of mbi's own repository. What is not there is skipped with a line. Rows of earlier runs stay in the table
+unless they are measured again; --load says under which load the seconds were taken.
+--epsilons, --megabytes and --only take some of each, with commas between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import dpfast as dpf
+from benchmarks.census import ROWS, SIZES, distance, make_records, pairs_and_triples
+from benchmarks.census_adapters import ADAPTERS
+
+__all__ = ["main"]
+
+_NAMES = [f"a{place}" for place in range(len(SIZES))]
+_DELTA = 1e-9
+_OURS = "dpf.synthesize"
+_RUNS = 3
+_TABLE = Path(__file__).with_suffix(".md")
+_HEAD = ("what", "megabytes", "epsilon", "pairs", "triples", "seconds", "load")
+ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
+
+Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
+delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean total variation distances from the data,
+over these pairs and over 40 triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run each. MST
+has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy one they
+are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads differ.
+
+"""
+
+
+def _synthesize(codes: NDArray[np.integer], epsilon: float, megabytes: float) -> tuple[NDArray[np.integer], float]:
+    frame = pl.DataFrame({name: column.astype(np.int64) for name, column in zip(_NAMES, codes, strict=True)})
+    domain = dpf.Domain(dict(zip(_NAMES, SIZES, strict=True)))
+    ledger = dpf.Ledger(epsilon=epsilon, delta=_DELTA)
+    start = time.perf_counter()
+    made = dpf.synthesize(frame, domain, epsilon=epsilon, delta=_DELTA, max_megabytes=megabytes, ledger=ledger)
+    drawn = np.array([made.frame[name].to_numpy() for name in _NAMES])
+    return drawn, time.perf_counter() - start
+
+
+def _peer(
+    name: str, python: str, mechanisms: str, codes: NDArray[np.integer], epsilon: float, megabytes: float
+) -> tuple[NDArray[np.integer], float] | None:
+    """Return a peer's records and seconds; None, and a line that says why, if it is not there."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = {name: str(Path(folder) / name) for name in ("request.json", "codes.npy", "answer.npy")}
+        request = {
+            "sizes": SIZES,
+            "epsilon": epsilon,
+            "delta": _DELTA,
+            "megabytes": megabytes,
+            "sets": pairs_and_triples()[0],
+        }
+        Path(places["request.json"]).write_text(json.dumps(request))
+        np.save(places["codes.npy"], codes)
+        adapters = str(Path(__file__).with_name("census_adapters.py"))
+        ran = subprocess.run(
+            [python, adapters, name, mechanisms, *places.values()], capture_output=True, text=True, check=False
+        )
+        if ran.returncode:
+            why = ran.stderr.strip().splitlines()[-1:] or ["no message"]
+            print(f"{name} is skipped: {why[0]}", flush=True)
+            return None
+        return np.load(places["answer.npy"]), float(ran.stdout.strip().splitlines()[-1])
+
+
+def _rows() -> dict[tuple[str, ...], list[str]]:
+    """Return the rows of the table as it is, by their first three columns."""
+    lines = _TABLE.read_text().splitlines() if _TABLE.exists() else []
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {tuple(row[:3]): row for row in cells[2:]}
+
+
+def _write(rows: dict[tuple[str, ...], list[str]]) -> None:
+    ordered = sorted(rows.values(), key=lambda row: (float(row[2] or 0), row[0], float(row[1] or 0)))
+    lines = [list(_HEAD), ["---"] * len(_HEAD), *ordered]
+    _TABLE.write_text(ABOUT + "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n")
+
+
+def _errors(codes: NDArray[np.integer], made: NDArray[np.integer]) -> list[float]:
+    return [distance(codes, made, sets) for sets in pairs_and_triples()]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--mechanisms", default=".")
+    parser.add_argument("--epsilons", default="0.1,1,10")
+    parser.add_argument("--megabytes", default="4,80")
+    parser.add_argument("--only", default=",".join([_OURS, *ADAPTERS]))
+    parser.add_argument("--load", default="quiet")
+    given = parser.parse_args(arguments)
+    codes = make_records()
+    chosen = given.only.split(",")
+    for epsilon in map(float, given.epsilons.split(",")):
+        for megabytes in map(float, given.megabytes.split(",")):
+            for name in chosen:
+                if name == _OURS:
+                    runs = [_synthesize(codes, epsilon, megabytes) for _ in range(_RUNS)]
+                elif "MST" in name and megabytes != float(given.megabytes.split(",")[0]):
+                    continue
+                else:
+                    found = _peer(name, given.python, given.mechanisms, codes, epsilon, megabytes)
+                    if found is None:
+                        continue
+                    runs = [found]
+                middle = np.median([[*_errors(codes, made), seconds] for made, seconds in runs], axis=0)
+                size = "" if "MST" in name else f"{megabytes:g}"
+                figures = [f"{middle[0]:.4f}", f"{middle[1]:.4f}", f"{middle[2]:.1f}"]
+                row = [name, size, f"{epsilon:g}", *figures, given.load]
+                print(row, flush=True)
+                rows = _rows()
+                rows[tuple(row[:3])] = row
+                _write(rows)
+
+
+if __name__ == "__main__":
+    main()
