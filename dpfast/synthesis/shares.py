@@ -68,7 +68,7 @@ class SharedBudget:
         """
         if given.kind == "rho" or not given.delta_units:
             return cls(given, given)
-        units = zcdp.largest_rho(Fraction(given.units, UNITS_PER_ONE), Fraction(given.delta_units, UNITS_PER_ONE))
+        units = zcdp.largest_rho_of_units(given.units, given.delta_units)
         # 2 (k m / epsilon)**2 against k m / (2 rho)
         gaussian = units and 4 * measurements * moved * units * UNITS_PER_ONE > given.units**2
         return cls(given, Budget("rho", units) if gaussian else Budget("epsilon", given.units))

@@ -16,6 +16,11 @@ from dpfast.graphical.tree_weights import Measurement, TreeWeights
 from dpfast.testing import SeededRandom
 
 
+def draw_codes(weights, records, source):
+    """Return the codes of all records."""
+    return np.concatenate(list(draw_parts(weights, records, source)), axis=1)
+
+
 def some_problem(generator):
     attributes = int(generator.integers(2, 7))
     sizes = tuple(int(size) for size in generator.integers(1, 5, attributes))
@@ -122,7 +127,7 @@ def test_each_clique_has_its_share_of_the_records(records):
     """Of the first clique each cell is rounded; each further one adds one rounding for each value in common."""
     generator = np.random.default_rng(5)
     weights, _, cells = fitted((3, 4, 2, 5), [(0, 1), (1, 2), (2, 3)], generator)
-    codes = np.concatenate(list(draw_parts(weights, records, SeededRandom(1))), axis=1)
+    codes = draw_codes(weights, records, SeededRandom(1))
     assert codes.shape == (4, records)
     share = records / cells.sum()
     for held, off in (((0, 1), 1.0), ((1, 2), 4.0), ((2, 3), 8.0)):
