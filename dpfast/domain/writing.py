@@ -19,8 +19,6 @@ __all__ = ["RECORD_SUFFIXES", "check_suffix", "shown_on_terminal", "told", "writ
 _ARROW = (".arrow", ".ipc", ".feather")
 #: What a file of records may end in.
 RECORD_SUFFIXES = (".parquet", *_ARROW, ".csv", ".ndjson")
-#: What takes less is not worth a line on a terminal.
-_QUIET_SECONDS = 1.0
 
 
 def check_suffix(path: object) -> Path:

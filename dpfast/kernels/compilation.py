@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import event
+from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from dpfast.kernels.starting import postpone_blas
 
-__all__ = ["by_types", "inlined", "kernel", "when_compiling"]
+__all__ = ["by_types", "inlined", "kernel", "processor_features", "when_compiling"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -49,6 +50,12 @@ def by_types(*, inline: bool) -> Callable[[_Function], _Function]:
     return publish
 
 
+def processor_features() -> tuple[str, dict[str, bool]]:
+    """Return the name of the processor that kernels are compiled for, and whether it has each feature."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return name, {feature[1:]: feature.startswith("+") for feature in features.split(",")}
+
+
 class _FirstCompilation(event.Listener):  # type: ignore[misc]
     """Calls a function when a kernel of this package is compiled, not loaded from the cache, for the first time."""
 
@@ -72,4 +79,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e

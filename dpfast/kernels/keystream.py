@@ -15,10 +15,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import kernel, processor_features
 from dpfast.kernels.encryption import BATCH_BYTES, SCHEDULE_BYTES, encryption, has_aes, vector_blocks
 from dpfast.kernels.intrinsics import address_of
 
@@ -29,11 +28,6 @@ _I64 = ir.IntType(64)
 _LEAST_LLVM = 16
 
 
-def _features() -> dict[str, bool]:
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return {feature[1:]: feature.startswith("+") for feature in features.split(",")}
-
-
 @cache
 def can_encrypt() -> bool:
     """Return whether kernels are compiled for a processor that encrypts.
@@ -41,19 +35,19 @@ def can_encrypt() -> bool:
     The cipher is written for an LLVM in which pointers have no type: llvmlite has it from LLVM 16 on.
     """
     known = platform.machine() in ("x86_64", "AMD64") and llvm.llvm_version_info[0] >= _LEAST_LLVM
-    return known and has_aes(_features())
+    return known and has_aes(processor_features()[1])
 
 
 @cache
 def can_fill() -> bool:
     """Return whether they are for vectors of more than one block: OpenSSL is as fast with single blocks."""
-    return can_encrypt() and vector_blocks(_features()) > 1
+    return can_encrypt() and vector_blocks(processor_features()[1]) > 1
 
 
 def _call(context: Any, builder: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Call a function of encryption.py, which is linked to what is being compiled."""
     library = context.codegen().create_library("dpfast_encryption")
-    library.add_llvm_module(llvm.parse_assembly(encryption(vector_blocks(_features()))))
+    library.add_llvm_module(llvm.parse_assembly(encryption(vector_blocks(processor_features()[1]))))
     library.finalize()
     context.active_code_library.add_linking_library(library)
     kind = ir.FunctionType(_I64, [_I64] * len(arguments))
@@ -127,4 +121,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e

@@ -136,7 +136,7 @@ def test_a_pipe_hears_nothing_and_a_terminal_how_many(capsys, monkeypatch, tmp_p
     made.domain.write_records(made.estimate, tmp_path / "r.csv", 100)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("dpfast.domain.writing._QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("dpfast.progress._QUIET", -1.0)
     made.domain.write_records(made.estimate, tmp_path / "r.csv", 100)
     assert "100 of 100 records written" in capsys.readouterr().err
 

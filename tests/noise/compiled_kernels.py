@@ -44,6 +44,7 @@ def call_every_route() -> None:
             mechanism(scores, 1.0)
             mechanism(scores, np.linspace(0.5, 3, rows))
         dpf.exponential(np.zeros((3, 50_000), dtype), 1.0)
+        dpf.exponential(np.zeros(5, dtype), 1.0)
         dpf.above_threshold(scores, 1.0, 1.0)
         dpf.exponential(np.zeros(150_000, dtype), 1.0)
         dpf.exponential_draws(np.zeros(rows, dtype), 1.0, rows)

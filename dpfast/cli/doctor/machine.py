@@ -30,12 +30,11 @@ def _version(package: str) -> str | None:
 
 
 def _vectors() -> str:
-    from numba.core.registry import cpu_target
+    from dpfast.kernels.compilation import processor_features
 
-    _, processor, features = cpu_target.target_context.codegen().magic_tuple()
-    known = set(features.split(","))
-    for feature, width in (("+avx512f", "AVX-512, 16 float32 at once"), ("+avx2", "AVX2, 8"), ("+neon", "NEON, 4")):
-        if feature in known:
+    processor, has = processor_features()
+    for feature, width in (("avx512f", "AVX-512, 16 float32 at once"), ("avx2", "AVX2, 8"), ("neon", "NEON, 4")):
+        if has.get(feature):
             return f"{width} ({processor})"
     return f"of 128 bits ({processor})"
 

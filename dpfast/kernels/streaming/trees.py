@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e

@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fc4a7d6bfe181b66
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
