@@ -24,7 +24,7 @@ def some_weights(seed=1, zeros=False):
     measured = []
     for held in SETS:
         values = generator.exponential(20.0, int(np.prod([SIZES[a] for a in held])))
-        one = Measurement(held, values, 25.0, 2.5)
+        one = Measurement(held, values, 25.0, 25.0)
         if zeros:
             # So far below that nothing is left of it.
             one.duals = np.where(generator.random(values.size) < 0.3, -2_000.0, 0.0)
