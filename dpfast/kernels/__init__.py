@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

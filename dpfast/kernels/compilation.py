@@ -15,6 +15,7 @@ from numba.core import event
 from numba.core.registry import cpu_target
 from numba.extending import overload
 
+from dpfast.kernels.caching import keep_signatures_apart
 from dpfast.kernels.starting import postpone_blas
 
 __all__ = ["by_types", "inlined", "kernel", "processor_features", "when_compiling"]
@@ -27,6 +28,7 @@ postpone_blas()
 def kernel(function: _Function) -> _Function:
     """Compile a loop over arrays, without the GIL and with a cache on disk."""
     compiled: _Function = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)(function)
+    keep_signatures_apart(compiled)
     return compiled
 
 
@@ -79,4 +81,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -243,4 +243,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -121,4 +121,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -51,4 +51,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -161,4 +161,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

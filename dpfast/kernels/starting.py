@@ -77,4 +77,4 @@ def postpone_blas() -> None:
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

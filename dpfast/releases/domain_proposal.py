@@ -33,6 +33,7 @@ from dpfast.queries.values import top_k
 from dpfast.releases.plan import Plan
 from dpfast.releases.planning import plan
 from dpfast.releases.release import Release
+from dpfast.showing import Shown
 
 __all__ = ["DomainProposal", "plan_proposal", "propose_domain"]
 
@@ -49,8 +50,8 @@ ColumnBounds: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class DomainProposal:
+@dataclass(frozen=True, repr=False)
+class DomainProposal(Shown):
     """A domain that was chosen by a private look at a table, and what that cost.
 
     Guarantee
@@ -160,8 +161,8 @@ def propose_domain(
     >>> people = pl.DataFrame({"age": list(range(100)) * 100, "city": ["Rome", "Oslo"] * 5_000})
     >>> ledger = dpf.Ledger(epsilon=4.0, delta=1e-6)
     >>> found = dpf.propose_domain(people, ledger=ledger, epsilon=4.0, delta=1e-6, bins=4, bounds={"age": (0, 120)})
-    >>> sorted(found.attributes["city"]), found.domain.shape, found.spent.epsilon
-    (['Oslo', 'Rome'], (7, 3), 4.0)
+    >>> sorted(found.attributes["city"]), found.domain.shape, str(found.spent)
+    (['Oslo', 'Rome'], (7, 3), 'epsilon 4, delta 1e-06')
 
     """
     LEDGER.read("ledger", ledger)

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -67,4 +67,4 @@ def draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, drawn
             lacks[start + best] -= _ONE
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -201,4 +201,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

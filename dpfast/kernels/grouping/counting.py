@@ -303,4 +303,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

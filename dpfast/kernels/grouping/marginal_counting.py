@@ -164,4 +164,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -26,4 +26,4 @@ def order_rows(groups, lowest, nexts, order):
         nexts[g] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

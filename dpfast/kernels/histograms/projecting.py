@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -148,4 +148,4 @@ def fit_siblings(values, variances, totals, offsets, out):
                 out[i] = values[i] + shift * variances[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

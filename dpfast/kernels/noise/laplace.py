@@ -205,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

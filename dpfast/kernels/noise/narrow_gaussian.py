@@ -389,4 +389,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

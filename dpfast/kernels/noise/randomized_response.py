@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -85,4 +85,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

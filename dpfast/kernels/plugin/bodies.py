@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

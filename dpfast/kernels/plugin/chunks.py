@@ -165,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

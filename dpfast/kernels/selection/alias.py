@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

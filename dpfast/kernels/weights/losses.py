@@ -49,4 +49,4 @@ def score_rounds(losses, sums, scores):
         _score_round(losses[number], sums, scores[number])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 1f1a95a045f19b5e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216

@@ -227,8 +227,8 @@ class ModelEstimate(Shown):
 
         """
         number, source = self._number(n), random_source(random)
-        for part in draw_parts(self._weights, number, source, MOST.read("most", most)):
-            yield self._grouping.draw(part, source)
+        parts = draw_parts(self._weights, number, source, MOST.read("most", most))
+        return (self._grouping.draw(part, source) for part in parts)
 
     def _number(self, n: object) -> int:
         """Return how many records are asked for."""
