@@ -152,6 +152,7 @@ class ModelEstimate(Shown):
         >>> rows = pl.DataFrame({"a": [0, 1] * 5_000, "b": [1, 0] * 5_000})
         >>> domain = dpf.Domain({"a": 2, "b": 2})
         >>> made = dpf.synthesize(rows, domain, epsilon=4.0, delta=1e-9, ledger=dpf.Ledger(epsilon=4.0, delta=1e-9))
+        >>> assert isinstance(made.estimate, ModelEstimate)
         >>> errors = made.estimate.errors()
         >>> errors["columns"].to_list(), errors["measured"].to_list(), errors["upper"][0] < 0.05
         ([['a', 'b']], [True], True)
