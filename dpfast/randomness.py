@@ -141,6 +141,7 @@ class Words:
         """Fill a contiguous buffer of at most 2**32 blocks, or of nothing, with the first words of a chunk."""
         if not buffer.size:
             return
+        buffer = buffer.reshape(-1)  # kernels index bytes
         if self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):
             return
         start, encryptor = self._purpose + (chunk << 32), self._encryptor

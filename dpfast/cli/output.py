@@ -71,11 +71,11 @@ class Target:
             raise FileTroubleError(f"the folder {str(folder)!r} of {option} does not exist; create it first")
         if self.path.is_dir():
             raise FileTroubleError(f"{option} {path!r} is a folder; give a file's name")
-        if self.path.exists():
-            if not overwrite:
-                raise FileTroubleError(f"{option} {path!r} exists; give another name, or --overwrite")
-            if any(os.path.exists(other) and os.path.samefile(other, self.path) for other in keep):
-                raise FileTroubleError(f"{option} {path!r} is read by this command; give another name")
+        if self.path.exists() and not overwrite:
+            raise FileTroubleError(f"{option} {path!r} exists; give another name, or --overwrite")
+        self._kept = tuple(other for other in keep if other)
+        if self._is_kept():
+            raise FileTroubleError(f"{option} {path!r} is read or written by this command; give another name")
         # Writing the real file shows best whether it can be written; the name keeps the suffix, which tells
         # matplotlib the kind of chart.
         self._part = folder / f".{self.path.stem[:100]}.{secrets.token_hex(6)}.part{suffix}"
@@ -86,6 +86,15 @@ class Target:
             raise FileTroubleError(
                 f"{option} {path!r} cannot be written ({error.strerror}); choose a folder that can be"
             ) from None
+
+    def _is_kept(self) -> bool:
+        """Whether the target is one of the files to be kept: some of them may only be made meanwhile."""
+        place = os.path.realpath(self.path)
+        return any(
+            os.path.realpath(other) == place
+            or (os.path.exists(other) and os.path.exists(place) and os.path.samefile(other, place))
+            for other in self._kept
+        )
 
     def save(self, write: Callable[[Path], object]) -> None:
         """Let ``write`` fill a file beside the target, then put it in the target's place.
@@ -101,6 +110,8 @@ class Target:
             os.fsync(file.fileno())
         if not self._overwrite and self.path.exists():
             raise FileExistsError(17, "somebody created it meanwhile", str(self.path))
+        if self._is_kept():
+            raise FileExistsError(17, "it is read or written by this command", str(self.path))
         os.replace(self._part, self.path)
 
     def discard(self) -> None:

@@ -85,7 +85,9 @@ def domain(
         raise CommandError("--epsilon, --rho and --ledger are for --private, which is missing; add it")
     if private and (not destination.ledger or (given["epsilon"] is None and given["rho"] is None)):
         raise CommandError("--private needs --ledger and --epsilon; write for example --epsilon 0.5 --ledger ledger.db")
-    target = Target(destination.out, "--out", (".json",), overwrite=destination.overwrite, keep=files)
+    target = Target(
+        destination.out, "--out", (".json",), overwrite=destination.overwrite, keep=(*files, destination.ledger or "")
+    )
     try:
         name = dataset_name(files, dataset)
         data, dtypes = take_data(files, read_schema(schema))
@@ -96,6 +98,7 @@ def domain(
         charge: list[str] = []
         facts: dict[str, Any] = {}
         if private:
+            _refuse_durations({name: known.get(name) for name in names if name not in attributes})
             asked = {"columns": names, "bins": number, "outside": outside, "dataset": name, **given}
             asked["listed"] = None if listed is None else names_of(listed, "--listed")
             planned = plan_proposal(source, attributes or None, bounds=None, schema=None, **asked)
@@ -107,7 +110,7 @@ def domain(
             facts["ledger"] = ledger_facts(account, place, entry=found.entry, charged=found.spent)
         else:
             try:
-                written = declare(known, attributes, names)
+                written = declare(known, attributes or None, names)
             except ParameterError as error:
                 raise CommandError(f"{error}; {_MEND}") from None
         document = {column: axis_document(axis) for column, axis in written.items()}
@@ -119,6 +122,17 @@ def domain(
         return
     shown = [f"{column}: {_described(axis)}" for column, axis in document.items()]
     say("\n".join([f"wrote {destination.out}: {len(document)} columns", *shown, *charge]))
+
+
+def _refuse_durations(dtypes: dict[str, Any]) -> None:
+    """Refuse what a domain's file cannot hold, before it is paid for."""
+    import polars as pl
+
+    for name, dtype in dtypes.items():
+        if isinstance(dtype, pl.Duration):
+            raise CommandError(
+                f"--columns: {name!r} holds durations, which a domain's file has no edges of; leave it out"
+            )
 
 
 def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:

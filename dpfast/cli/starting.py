@@ -43,7 +43,7 @@ BY = {by!r}
 # What to ask of each group. "auto" chooses bounds privately, for a share of the budget; bounds that you know without
 # looking at the data, as bounds=(0, 120) for an age, cost nothing.
 QUERIES = {{
-    "rows": dpf.count(),
+    {rows!r}: dpf.count(),
 {queries}}}
 
 plan = dpf.plan(
@@ -69,11 +69,18 @@ _LIMITS = """
 
 def _unit(columns: dict[str, pl.DataType]) -> str | None:
     """Return a column that looks as if it named people."""
-    lowered = {name: name.lower() for name in columns}
+    lowered = {name: name.lower() for name, dtype in columns.items() if dtype.is_integer() or str(dtype) == "String"}
     for name, low in lowered.items():
         if any(word in low for word in _PEOPLE):
             return name
     return next((name for name, low in lowered.items() if low == "id" or low.endswith("_id")), None)
+
+
+def _free(name: str, columns: dict[str, pl.DataType]) -> str:
+    """Return a name that no column has."""
+    while name in columns:
+        name += "_"
+    return name
 
 
 def _program(files: tuple[str, ...], schema: dict[str, Any] | None, columns: dict[str, pl.DataType]) -> str:
@@ -94,7 +101,10 @@ def _program(files: tuple[str, ...], schema: dict[str, Any] | None, columns: dic
         unit=unit or "row",
         columns="\n".join(f"#   {name!r}, {dtype!r}" for name, dtype in columns.items()),
         by=keys[:1],
-        queries="".join(f'    {f"{name}_mean"!r}: dpf.mean({name!r}, bounds="auto"),\n' for name in values),
+        rows=_free("rows", columns),
+        queries="".join(
+            f'    {_free(f"{name}_mean", columns)!r}: dpf.mean({name!r}, bounds="auto"),\n' for name in values
+        ),
         limits=_LIMITS if unit else "",
     )
 

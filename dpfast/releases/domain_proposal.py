@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,6 +40,10 @@ __all__ = ["DomainProposal", "plan_proposal", "propose_domain"]
 
 #: The outermost quantiles: what lies beyond them is in a bin of its own, up to the bound.
 _TAIL = Fraction(1, 100)
+#: Edges of whole numbers are exact floats.
+_LARGEST_EDGE = 2**53
+#: The longest duration that a column holds.
+_LONGEST = datetime.timedelta(microseconds=2**63 - 1)
 _TIMES = (datetime.date, datetime.timedelta, datetime.time)
 
 _BINS = Whole(1, 1_000, mend="write for example {name}=16")
@@ -312,24 +317,40 @@ def _edges(values: list[Any], *, whole: bool) -> list[Any]:
 
     """
     if whole:
-        values = [math.floor(value) for value in values]
+        values = [min(max(math.floor(value), -_LARGEST_EDGE), _LARGEST_EDGE - 1) for value in values]
     elif not isinstance(values[0], _TIMES):
         values = [float(value) for value in values]
     edges = {*values[:-1], _after(values[-1])}
     edges |= {_after(one) for one, other in pairwise(values) if one == other}
+    if len(edges) == 1:  # nothing comes after the last of all values
+        edges.add(_before(values[0]))
     return sorted(edges)
 
 
 def _after(value: Any) -> Any:
-    """Return the next value."""
-    if isinstance(value, (datetime.datetime, datetime.timedelta)):
-        return value + datetime.timedelta(microseconds=1)
-    if isinstance(value, datetime.date):
-        return value + datetime.timedelta(days=1)
+    """Return the next value; the last of all, which no error may tell of, is its own next one."""
+    try:
+        if isinstance(value, datetime.timedelta):
+            return min(value + datetime.timedelta(microseconds=1), _LONGEST)
+        if isinstance(value, datetime.datetime):
+            return value + datetime.timedelta(microseconds=1)
+        if isinstance(value, datetime.date):
+            return value + datetime.timedelta(days=1)
+    except OverflowError:
+        return value
     if isinstance(value, datetime.time):
         moment = datetime.datetime.combine(datetime.date(2000, 1, 1), value) + datetime.timedelta(microseconds=1)
         return max(moment.time(), value)
-    return value + 1 if isinstance(value, int) else math.nextafter(value, math.inf)
+    return value + 1 if isinstance(value, int) else min(math.nextafter(value, math.inf), sys.float_info.max)
+
+
+def _before(value: Any) -> Any:
+    """Return a value that is less than the last of all."""
+    if isinstance(value, datetime.time):
+        return datetime.time(0)
+    if isinstance(value, (datetime.datetime, datetime.timedelta)):
+        return value - datetime.timedelta(microseconds=1)
+    return value - datetime.timedelta(days=1) if isinstance(value, datetime.date) else math.nextafter(value, -math.inf)
 
 
 def _stand_in(dtype: pl.DataType) -> Any:

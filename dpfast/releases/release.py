@@ -181,9 +181,10 @@ class Release(Shown):
 
     def explain(self) -> str:
         """Return what was done and why, as text."""
-        if not isinstance(self._explained, str):
-            self._explained = self._explained()
-        return self._explained
+        explained = self._explained  # read once: another thread may put the text there meanwhile
+        if not isinstance(explained, str):
+            explained = self._explained = explained()
+        return explained
 
     def __getstate__(self) -> dict[str, Any]:
         self.explain()

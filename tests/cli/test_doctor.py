@@ -56,6 +56,15 @@ def test_a_wrong_answer_is_told(monkeypatch):
 
 
 @pytest.mark.statistical
+def test_a_check_that_fails_is_told(monkeypatch):
+    """False-failure rate at most 3e-11: that of `wrong_noise`."""
+    monkeypatch.setattr(checks, "CHECKS", (Check("Broken", lambda random: 1 // 0),))
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["wrong"][0].startswith("Broken: ZeroDivisionError")
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "draw", "told"),
     [

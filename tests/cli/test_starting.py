@@ -51,8 +51,9 @@ def test_of_a_csv_file_the_schema_is_kept(folder, run):
         {"patient_id": [1], "ward": ["a"], "cost": [1.0]},
         {"list": [[1]], "when": [None]},
         {"city": [], "fare": []},
+        {"rows": ["a"], "v": [1.0], "v_mean": [2.0], "user": [1.5], "customer_list": [[1]]},
     ],
-    ids=["names that are code", "people", "no values", "no rows"],
+    ids=["names that are code", "people", "no values", "no rows", "names that are taken"],
 )
 def test_every_file_gives_a_program_that_runs(folder, run, columns):
     pl.DataFrame(columns).write_parquet("odd.parquet")

@@ -10,6 +10,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError
+from dpfast.releases import domain_proposal
 
 
 def some_table(rows=4_000):
@@ -124,3 +125,28 @@ def test_no_row_is_read_before_the_charge():
     dpf.propose_domain(lazy, ledger=ledger, epsilon=1.0)
     assert read
     assert set(read) == {1.0}
+
+
+MOST_DATE, MOST_TIME = datetime.date.max, datetime.datetime.max
+
+
+@pytest.mark.parametrize(
+    ("values", "whole"),
+    [
+        ([2**60, 2**60 + 5, 2**62], True),
+        ([-(2**62), 0, 2**63], True),
+        ([float(2**53), float(2**53) + 2], True),
+        ([datetime.date(2000, 1, 1), MOST_DATE, MOST_DATE], False),
+        ([MOST_DATE, MOST_DATE], False),
+        ([MOST_TIME, MOST_TIME], False),
+        ([datetime.time.max, datetime.time.max], False),
+        ([datetime.timedelta(microseconds=2**63 - 1)] * 2, False),
+        ([1e308, 1.7976931348623157e308], False),
+    ],
+)
+def test_edges_at_the_end_of_all_values_are_bins(values, whole):
+    """Whether there is an error may not depend on what was released: it was paid for."""
+    edges = domain_proposal._edges(values, whole=whole)
+    assert len(edges) >= 2
+    assert edges == sorted(set(edges))
+    dpf.bins("x", edges)

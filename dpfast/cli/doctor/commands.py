@@ -62,8 +62,11 @@ def doctor() -> int:
     with _bar(len(CHECKS) + 1) as begin:
         for check in CHECKS:
             begin(check.name)
-            if check.answer() != check.expected():
-                wrong.append(f"{check.name}: another answer than it must be")
+            try:
+                if check.answer() != check.expected():
+                    wrong.append(f"{check.name}: another answer than it must be")
+            except Exception as error:
+                wrong.append(f"{check.name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
         begin("noise with fresh keys")
         wrong += wrong_noise()
         speed = keystream_speed()

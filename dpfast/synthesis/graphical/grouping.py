@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["Axis", "Grouping"]
@@ -130,19 +129,23 @@ class Grouping:
         return float(table.sum() - alone.sum())
 
     def draw(self, codes: NDArray[np.uint32], source: RandomSource) -> NDArray[np.uint32]:
-        """Return values of records, of which the groups are given for each attribute; groups are spread by shares."""
+        """Return values of records, of which the groups are given for each attribute; groups are spread by shares.
+
+        Of the records of a group each value gets its share, rounded down or up and right on average, in random order
+        (systematic sampling).
+        """
         found = codes.copy()
         for own, axis in zip(found, self.axes, strict=True):
             if not axis.rare.size:
                 continue
             together = np.flatnonzero(own == axis.kept.size)
-            starts, order = np.zeros(2, np.int64), np.empty(together.size, np.int64)
-            drawn, words = np.zeros(together.size, np.int64), np.empty(together.size + 1, np.uint64)
-            order_by_code(drawn, starts, order)
+            words = np.empty(together.size + 1, np.uint64)
             Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
-            draw_conditionally(axis.shares.reshape(1, -1), starts, order, words, drawn)
+            begins = np.append(0.0, np.cumsum(axis.shares)[:-1]) / axis.shares.sum()
+            places = (np.arange(together.size) + math.ldexp(float(words[-1] >> np.uint64(11)), -53)) / together.size
+            drawn = np.searchsorted(begins, places, side="right") - 1
             own[:] = axis.order[own]
-            own[together] = axis.rare[drawn]
+            own[together[np.argsort(words[:-1])]] = axis.rare[drawn]
         return found
 
 
