@@ -77,7 +77,7 @@ class Card:
         Examples
         --------
         >>> Card(["<b>"], [("names", ["a"])]).html()
-        "<pre>&lt;b&gt;</pre><table><tbody><tr><td>names</td><td>[&#x27;a&#x27;]</td></tr></tbody></table>"
+        '<pre>&lt;b&gt;</pre><table><tbody><tr><td>names</td><td>[&#x27;a&#x27;]</td></tr></tbody></table>'
 
         """
         facts = [[name, value if isinstance(value, str) else brief(value)] for name, value in self.facts]

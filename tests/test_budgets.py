@@ -80,6 +80,11 @@ def synthesized(ledger=None, **given):
     return dpf.synthesize(FRAME, dpf.Domain({"cell": [0, 1, 2]}), ledger=ledger, rounds=2, **given)
 
 
+def proposed(ledger=None, **given):
+    ledger = open_ledger(given) if ledger is None else ledger
+    return dpf.propose_domain(FRAME, ledger=ledger, bins=2, bounds={"cell": (0, 3)}, **given)
+
+
 def regressed(**given):
     return dpf.LinearRegression((0, 5), (0, 5), **given).fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 5.0])
 
@@ -102,6 +107,7 @@ METHODS = [
     Method("release", released, dpf.release, delta=True),
     Method("answer", answered, dpf.answer, delta=True, columns=True),
     Method("synthesize", synthesized, dpf.synthesize, delta=True),
+    Method("propose_domain", proposed, dpf.propose_domain, delta=True),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
     *(
@@ -234,7 +240,9 @@ def test_epsilon_then_delta_everywhere_and_rho_by_name(method):
 
 
 PAYING = [
-    method for method in METHODS if not method.name.startswith(("choose", "plan", "answer", "release", "synthesize"))
+    method
+    for method in METHODS
+    if not method.name.startswith(("choose", "plan", "answer", "release", "synthesize", "propose"))
 ]
 
 

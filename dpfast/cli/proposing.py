@@ -31,8 +31,7 @@ _MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
     short_help="Write the values and bins of files' columns; --private finds them at a price.",
     epilog="\b\nExample:\n"
     "  dpfast domain people.parquet --columns sex,age,city --values sex:f,m --private --epsilon 0.5 --delta 1e-8 \\\n"
-    "    --ledger ledger.db --budget-epsilon 4 --budget-delta 1e-6 --out domain.json\n"
-    "  dpfast synthesize people.parquet --columns sex,age,city --domain domain.json --outside null ...",
+    "    --ledger ledger.db --budget-epsilon 4 --budget-delta 1e-6 --out domain.json",
 )
 @FILES
 @click.option("--columns", metavar="COLUMN,...", help="Which columns.  [default: all]")

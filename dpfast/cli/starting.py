@@ -149,7 +149,7 @@ def init(files: tuple[str, ...], schema: str | None, out: str, overwrite: bool) 
 
 @click.command(
     short_help="Print what makes a shell complete commands and options.",
-    epilog="\b\nExample:\n  dpfast completion bash >> ~/.bashrc",
+    epilog="\b\nExample:\n  dpfast completion bash",
 )
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @JSON

@@ -194,7 +194,7 @@ def test_shown_counts_reach_the_threshold_and_are_drawn_once():
     frame = pl.DataFrame({"k": np.repeat(np.arange(400), 15)})
     plan = dpf.plan(frame, "k", n=dpf.count(), privacy_unit="row", epsilon=1.0, delta=1e-6, key_selection="count")
     threshold = plan._blueprint.key_share.rule.threshold
-    assert f"count n is at least {threshold}" in plan.explain()
+    assert f"count 'n' is at least {threshold}" in plan.explain()
     shown = plan.run(dpf.Ledger(1, 1e-6)).frame
     assert 0 < shown.height < 400
     assert shown["n"].min() >= threshold

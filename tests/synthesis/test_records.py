@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast import showing
+from dpfast import progress
 from dpfast.strategies.matrix_mechanism import matrix_mechanism
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted import nonnegative
@@ -194,7 +194,7 @@ def test_a_fit_that_was_cut_short_says_so_and_a_terminal_hears_of_a_long_one(mon
     pairs = dpf.workloads.marginals(SHAPE, 2)
     estimate = dpf.estimate_histogram(census(SHAPE, 40_000), pairs, epsilon=0.2, random=SeededRandom(7))
     monkeypatch.setattr(nonnegative, "_SWEEPS", 10)
-    monkeypatch.setattr(showing, "_QUIET", 0.0)
+    monkeypatch.setattr(progress, "_QUIET", 0.0)
     assert not estimate.table.complete
     assert capsys.readouterr().err == "", "no terminal, no line"
     estimate = released(estimate.histogram, pairs)
