@@ -143,7 +143,7 @@ MISTAKES = [
     ([*BASE, *LEDGER, "--out", "no/out.csv"], 4, "the folder 'no' of --out does not exist"),
     ([*BASE, *LEDGER, "--out", "trips.csv"], 4, "--overwrite"),
     ([*BASE, *LEDGER, "--out", "folder.csv"], 4, "is a folder"),
-    ([*BASE, *LEDGER, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
+    ([*BASE, *LEDGER, "--out", "trips.parquet", "--overwrite"], 4, "is read or written by this command"),
     ([*FULL, "--plot", "chart.gif"], 2, "--plot 'chart.gif' must end in one of .png, .svg, .pdf"),
     ([*FULL, "--plot", "no/chart.png"], 4, "the folder 'no' of --plot does not exist"),
     (["ledger", "show", "no.db"], 4, "dpfast ledger create no.db"),

@@ -200,7 +200,7 @@ def test_files_that_cannot_be(folder, run):
             2,
             "--schema carrier=str,dep_delay=float64",
         ),
-        ([*ASKED, "--out", "trips.parquet", "--overwrite"], 4, "is read by this command"),
+        ([*ASKED, "--out", "trips.parquet", "--overwrite"], 4, "is read or written by this command"),
         (
             ["trips.parquet", *DOMAIN, "--epsilon", "1", "--ledger", "no.db", "--out", "made.csv"],
             4,
