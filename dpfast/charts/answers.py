@@ -11,21 +11,19 @@ from dpfast.charts.drawing import (
     BAR,
     DOT,
     FAINT,
-    INK,
     LINE,
     ChartPath,
     Title,
     check_chart,
     dot_size,
     footnote,
+    label_axes,
     save,
     start_chart,
     thinned,
-    written,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_answers", "draw_errors"]
@@ -73,7 +71,7 @@ def draw_answers(
     # A line between queries would suggest values where there are none.
     axes.plot(shown, answers[shown], "o", color=DOT, markersize=dot_size(shown.size), zorder=3)
     axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    _label(axes, "query")
+    label_axes(axes, "query")
     sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
     said = f"Differentially private: all answers are sums over one {sums}."
     footnote(figure, f"{said} {_said(shown.size, answers.size)}")
@@ -128,17 +126,10 @@ def draw_errors(
         fontsize=9,
     )
     axes.set_ylim(bottom=0.0)
-    _label(axes, "true answer", "absolute error")
+    label_axes(axes, "true answer", "absolute error")
     footnote(figure, f"The true answers are shown: for public data only. {_said(shown.size, truth.size)}")
     save(figure, path)
     return figure
-
-
-def _label(axes: Axes, x: str, y: str = "") -> None:
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(written)
-    axes.set_xlabel(x, color=INK, fontsize=10)
-    axes.set_ylabel(y, color=INK, fontsize=10)
 
 
 def _said(shown: int, queries: int) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "check_chart",
     "dot_size",
     "footnote",
+    "label_axes",
     "save",
     "start_chart",
     "thinned",
@@ -115,3 +116,11 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     """Write a chart, if there is a path: without a date, so that equal releases give equal files."""
     if path is not None:
         figure.savefig(path, dpi=160, metadata=_DATELESS[_suffix(path)])
+
+
+def label_axes(axes: Axes, x: str, y: str = "") -> None:
+    """Say what both axes are, and write their numbers in full."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(written)
+    axes.set_xlabel(x, color=INK, fontsize=10)
+    axes.set_ylabel(y, color=INK, fontsize=10)

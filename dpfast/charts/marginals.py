@@ -9,17 +9,16 @@ from numpy.typing import NDArray
 
 from dpfast.charts.drawing import (
     DOT,
-    INK,
     LINE,
     ChartPath,
     Title,
     check_chart,
     dot_size,
     footnote,
+    label_axes,
     save,
     start_chart,
     thinned,
-    written,
 )
 
 if TYPE_CHECKING:
@@ -69,10 +68,7 @@ def draw_marginals(
     # Most cells are nearly empty, and a few hold most records.
     axes.set_xscale("symlog")
     axes.set_yscale("symlog")
-    axes.xaxis.set_major_formatter(written)
-    axes.yaxis.set_major_formatter(written)
-    axes.set_xlabel("noisy count", color=INK, fontsize=10)
-    axes.set_ylabel("the model's count", color=INK, fontsize=10)
+    label_axes(axes, "noisy count", "the model's count")
     said = f"{shown.size:,} of {measured.size:,} cells." if shown.size < measured.size else f"{measured.size:,} cells."
     footnote(figure, f"Differentially private: a model that was fitted to noisy counts. {said}")
     save(figure, path)

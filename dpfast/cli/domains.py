@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
 from dpfast.cli.files import check_file, read_typed_table
 from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.values import read_value
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["axis_document", "declared_values", "names_of", "read_domain_file"]
 

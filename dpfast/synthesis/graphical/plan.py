@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated
-from dpfast.accounting.privacy_unit import Neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.synthesis.shares import noise_for, positive_share, selection_for
@@ -62,7 +62,7 @@ def plan_model(budget: Budget, neighbors: Neighbors, sizes: Sequence[int], round
     units = budget.units
     if kind == "epsilon" and budget.delta_units:
         kind, units = "rho", zcdp.largest_rho_of_units(budget.units, budget.delta_units)
-    moved = 1 if neighbors == "add_remove" else 2
+    moved = moved_cells(neighbors)
     # Neighbours differ by one in one cell of a marginal, or in two of them.
     change = Sensitivity.of_answers(moved, 1, moved)
     mend = "lower rounds"

@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.arguments import Number, Special
 from dpfast.domain.counting import OpenRecords
 from dpfast.domain.domain import Domain
@@ -129,7 +129,7 @@ class ModelRequest:
         exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
         # Where rows are replaced, none is left out, and their number is public.
         records = int(exact[0,].sum()) if self.neighbors == "replace" else None
-        moved = 1 if self.neighbors == "add_remove" else 2
+        moved = moved_cells(self.neighbors)
         rounds = ModelRounds(
             self.domain.shape, self.candidates, self.plan, self.most_cells, moved * self.candidates.sensitivity
         )
