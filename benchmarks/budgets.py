@@ -13,8 +13,10 @@ import polars as pl
 
 import dpfast as dpf
 from benchmarks.prepared import Prepared
-from dpfast.accounting.events import Gaussian, Laplace
+from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.events import ExponentialMechanism, Gaussian, Laplace
 from dpfast.answering.calibration import Rows
+from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Charge, ChargeColumns
 
 ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
@@ -58,6 +60,20 @@ def calibration(size: int) -> Prepared:
         lambda: measurement(few),
         agree=lambda mine, theirs: len(mine) == 1 and len(theirs) == len(few),
     )
+
+
+def selection_costs(size: int) -> Prepared:
+    """Exact costs in rho of selections, each with its own epsilon, and their sum; the baseline rounds as floats do."""
+    epsilon = 10.0 ** np.random.default_rng(20_261_123).uniform(-3, 2, size)
+
+    def ours() -> float:
+        return zcdp.rho_units(ExponentialMechanism, epsilon=epsilon).total() / UNITS_PER_ONE
+
+    def baseline() -> float:
+        ratio = epsilon / np.expm1(epsilon)
+        return float((ratio - 1 - np.log(ratio)).sum())
+
+    return Prepared(ours, baseline, agree=lambda mine, theirs: theirs * (1 - 1e-9) <= mine <= theirs * (1 + 1e-6))
 
 
 def durable_charges(size: int) -> Prepared:

@@ -460,6 +460,14 @@ COMPARISONS = (
     Comparison("Charge 10^6 queries durably", "writing Parquet", 10**6, budgets.durable_charges, 10.0, at_least=False),
     Comparison("Charge 10^6 partitions durably", "writing Parquet", 10**6, budgets.partitions, 10.0, at_least=False),
     Comparison(
+        "Exact costs in rho of 10^6 selections",
+        "their formula in NumPy",
+        10**6,
+        budgets.selection_costs,
+        10.0,
+        at_least=False,
+    ),
+    Comparison(
         "PLD of 10^6 Laplace queries, 1,000 scales",
         "dp_accounting",
         10**6,

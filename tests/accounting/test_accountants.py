@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import mpmath as mp
@@ -121,10 +120,8 @@ class TestOptimal(AccountantContract, BoundsTheTruth):
         assert accountant.delta(epsilon) <= 1e-6
         assert accountant.delta(epsilon * (1 - 1e-9)) > 1e-6 * (1 - 1e-3)
 
-    def test_a_million_is_fast(self):
-        begin = time.perf_counter()
+    def test_a_million(self):
         assert Optimal(Laplace(1000.0).times(10**6)).epsilon(1e-6) == pytest.approx(4.8865, abs=1e-4)
-        assert time.perf_counter() - begin < 2.0
 
     def test_several_epsilons_are_refused(self):
         with pytest.raises(ParameterError, match="one epsilon and one delta"):
@@ -233,11 +230,10 @@ class TestRDP(AccountantContract, BoundsTheTruth):
         assert not any(caps(epsilon, 0))
 
     def test_a_thousand_events(self):
-        accountant = RDP([Laplace(50.0 + i) for i in range(1000)])
-        begin = time.perf_counter()
-        accountant.epsilon(1e-6)
-        accountant.delta(3.0)
-        assert time.perf_counter() - begin < 0.1
+        accountant, plain = RDP([Laplace(50.0 + i) for i in range(1000)]), Basic(Laplace(50.0).times(1000))
+        epsilon = accountant.epsilon(1e-6)
+        assert 0 < epsilon < plain.epsilon(0)
+        assert accountant.delta(epsilon) <= 1e-6 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("accountant", [Basic, Advanced, ZCDP, RDP, Optimal])

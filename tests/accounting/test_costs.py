@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import mpmath as mp
@@ -114,14 +113,12 @@ def test_vectors_are_not_below_single_costs(x, sensitivity, whole):
 
 @pytest.mark.parametrize("kind", [Laplace, DiscreteLaplace, Gaussian, ExponentialMechanism, Pure])
 def test_a_million_at_once(kind):
-    """Exact sums, and fast (0.2 s is meant; the limit allows for a busy machine)."""
+    """Exact sums; a row of benchmarks/comparisons.py says how fast they are made."""
     generator = np.random.default_rng(7)
     values = 10.0 ** generator.uniform(-3, 3, 10**6)
     name = "scale" if kind in (Laplace, DiscreteLaplace, Gaussian) else "epsilon"
-    begin = time.perf_counter()
     units = zcdp.rho_units(kind, **{name: values})
     total = units.total()
-    assert time.perf_counter() - begin < 1.0
     assert total == sum(units)
     assert len(units) == 10**6
     chosen = range(0, 10**6, 9973)

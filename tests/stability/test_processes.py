@@ -48,10 +48,8 @@ def test_long_answers_are_none(numeric):
 def test_a_block_that_hangs_is_given_up():
     """Row 7-1: the others are not, and the process that hung is replaced."""
     made = calls(functions.sleep_if_odd, seconds=8.0)
-    started = time.monotonic()
     answers = made.run(blocks_of(0, 1, 2, 4, 3, 6), 6)
     assert numbers(answers) == [7.0, None, 7.0, 7.0, None, 7.0]
-    assert time.monotonic() - started < 600
 
 
 def test_fixed_time_takes_as_long_as_all_timeouts():
