@@ -3,6 +3,7 @@
     python scripts/measure.py              print the table
     python scripts/measure.py --write      also write it to benchmarks/measured.md, and its headlines into README.md
     python scripts/measure.py --only TEXT  only the rows whose name contains TEXT; the others stay as they are written
+    python scripts/measure.py --headlines  measure nothing: write the headlines of measured.md into README.md
 
 Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Every row has a process of its own, like
 a user's script: what ran before would change how memory is handed out, and so the baselines.
@@ -230,8 +231,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--headlines", action="store_true")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.headlines:
+        write_headlines(rows_written())
+        return
     if arguments.row:
         json.dump(measure(arguments.row), sys.stdout)
         return
@@ -255,9 +260,7 @@ def _with_those_written(rows: list[list[str]]) -> list[list[str]]:
     """Return these rows and those of benchmarks/measured.md that are not among them, in the order of the table."""
     from benchmarks.comparisons import COMPARISONS
 
-    lines = (ROOT / "benchmarks" / "measured.md").read_text().splitlines()
-    table = [line.strip("|").split("|") for line in lines if line.startswith("| ")][2:]
-    written = {row[0]: row for row in ([cell.strip() for cell in cells] for cells in table)}
+    written = {row[0]: row for row in rows_written()}
     if any(len(row) != len(rows[0]) for row in written.values()):
         raise SystemExit("benchmarks/measured.md was written on a processor of another kind: measure all rows")
     all_rows = written | {row[0]: row for row in rows}
@@ -266,16 +269,38 @@ def _with_those_written(rows: list[list[str]]) -> list[list[str]]:
     return [all_rows[name] for name in (*order, *others) if name in all_rows]
 
 
-def write(rows: list[list[str]]) -> None:
-    """Write all rows to benchmarks/measured.md, and the headlines between the markers in README.md."""
+def headlines(rows: list[list[str]]) -> str:
+    """Return the short table of README: a time, and a comparison without its goal and without that of AVX2 alone."""
     from benchmarks.comparisons import HEADLINES
 
+    lines = ["| what | dpfast | beside it |", "| --- | --- | --- |"]
+    for name, taken, beside, *_, peers in (row for row in rows if row[0] in HEADLINES):
+        ratio = beside.partition(" (goal")[0]
+        first_peer = peers.partition(", ")[0].replace(" faster than", "")
+        # Columns of a telephone are narrow: a cell has one short line.
+        lines.append(f"| {name} | {taken} | {ratio}{'; ' * bool(peers)}{first_peer} |")
+    return "\n".join(lines)
+
+
+def rows_written() -> list[list[str]]:
+    """Return the rows of benchmarks/measured.md."""
+    lines = (ROOT / "benchmarks" / "measured.md").read_text().splitlines()
+    table = [line[1:].removesuffix("|").split("|") for line in lines if line.startswith("| ")][2:]
+    return [[cell.strip() for cell in cells] for cells in table]
+
+
+def write(rows: list[list[str]]) -> None:
+    """Write all rows to benchmarks/measured.md, and the headlines into README.md."""
     (ROOT / "benchmarks" / "measured.md").write_text(f"{ABOUT}\n{_table(rows)}\n")
+    write_headlines(rows)
+
+
+def write_headlines(rows: list[list[str]]) -> None:
+    """Write the headlines of all rows between the markers in README.md."""
     readme = ROOT / "README.md"
     before, rest = readme.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    headlines = _table([row for row in rows if row[0] in HEADLINES])
-    readme.write_text(f"{before}{BEGIN}\n\n{headlines}\n\n{END}{after}")
+    readme.write_text(f"{before}{BEGIN}\n\n{headlines(rows)}\n\n{END}{after}")
 
 
 if __name__ == "__main__":

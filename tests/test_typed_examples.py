@@ -1,4 +1,4 @@
-"""What README and docstrings show passes a strict type checker, as a reader's own program would have to."""
+"""What README, how-to pages and docstrings show passes a strict type checker, as a reader's program would have to."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tests.typed_program import PROGRAM
 
 PACKAGE = Path(dpfast.__file__).parent
 HERE = PACKAGE.parent
+#: Pages that show functions as people write them in a session, without types, or another library's objects.
+UNTYPED = ("audit.md", "spark.md")
 MISTAKEN = "import dpfast as dpf\ndpf.release('trips.parquet', ledger=dpf.Ledger(epsilon=1.0), epsilon=[1])\n"
 
 
@@ -49,8 +51,11 @@ def program_of(path: Path) -> str:
 def complaints(tmp_path_factory):
     """Return what a strict type checker says of each program. One run is as long as the next, so there is one."""
     folder = tmp_path_factory.mktemp("programs")
-    blocks = re.findall(r"^```python\n(.*?)^```$", (HERE / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    programs = {"readme": "\n".join(blocks), "mistaken": MISTAKEN, "program": PROGRAM}
+    programs = {"mistaken": MISTAKEN, "program": PROGRAM}
+    for page in (HERE / "README.md", *sorted((HERE / "docs" / "how-to").glob("*.md"))):
+        if page.name not in UNTYPED:
+            blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+            programs[f"page_{page.stem.replace('-', '_').lower()}"] = "\n".join(blocks)
     for path in sorted(PACKAGE.rglob("*.py")):
         if program := program_of(path):
             programs["_".join(path.relative_to(PACKAGE).with_suffix("").parts)] = program
@@ -72,7 +77,7 @@ def complaints(tmp_path_factory):
     return found
 
 
-def test_readme_and_docstrings_pass_a_strict_type_checker(complaints):
+def test_pages_and_docstrings_pass_a_strict_type_checker(complaints):
     said = [line for name, lines in complaints.items() if name not in ("mistaken", "program") for line in lines]
     # No type checker knows a namespace that is registered with Polars.
     assert [line for line in said if not line.endswith('has no attribute "dpf"  [attr-defined]')] == []

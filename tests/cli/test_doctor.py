@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import dpfast as dpf
 from dpfast.cli.commands import main
-from dpfast.cli.doctor import checks, noise
+from dpfast.cli.doctor import asking, checks, noise
 from dpfast.cli.doctor.checks import CHECKS, Check, fingerprint
 from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
 from dpfast.cli.doctor.warming import CALLS
@@ -32,21 +32,57 @@ def test_every_known_answer_is_of_a_check():
     assert len({check.name for check in CHECKS}) == len(CHECKS)
 
 
+@pytest.fixture
+def here(monkeypatch):
+    """Ask in this process, where what is asked can be exchanged."""
+    monkeypatch.setattr(asking, "told_in_time", lambda seconds: asking.told_of_everything())
+
+
 @pytest.mark.statistical
 def test_it_finds_nothing_wrong_here():
-    """False-failure rate at most 3e-11: that of `wrong_noise`."""
-    done = CliRunner().invoke(main, ["doctor", "--json"])
+    """False-failure rate at most 3e-11: that of `wrong_noise`, twice."""
+    done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
     assert done.exit_code == 0
     found = json.loads(done.stdout)
-    assert (found["command"], found["wrong"], found["checks"]) == ("doctor", [], len(CHECKS))
+    assert (found["command"], found["wrong"], found["checks"]) == ("doctor", [], len(CHECKS) + 2)
+    assert found["not_asked"] == []
     assert found["machine"]["dpfast"]
     assert found["keystream_bytes_a_second"] > 0
     assert found["kernels"]["loaded"] + found["kernels"]["compiled"] > 0
 
 
+def test_what_there_is_no_time_for_is_named(monkeypatch):
+    """With an empty cache, and no time at all; a second later nothing of it is left."""
+    monkeypatch.setattr("dpfast.cli.doctor.commands._SECONDS", 0.0)
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 0
+    assert "0 of 0 as they must be (0." in done.stdout
+    messages = [("names", ["one", "two"]), ("begin", "one"), ("done", ("one", [])), ("begin", "two")]
+    monkeypatch.setattr(asking, "told_in_time", lambda seconds: iter(messages))
+    done = CliRunner().invoke(main, ["doctor"])
+    assert "1 of 2 as they must be" in done.stdout
+    assert "there was no time to compile and ask: two\n" in done.stdout
+    assert json.loads(CliRunner().invoke(main, ["doctor", "--json"]).stdout)["not_asked"] == ["two"]
+
+
+def _die(pipe):
+    pipe.send(("names", ["one"]))
+    pipe.send(("begin", "one"))
+    os.abort()
+
+
+def test_a_process_that_dies_is_told(monkeypatch):
+    """A processor without what the kernels were compiled for ends the process, not the command."""
+    monkeypatch.setattr(asking, "_tell", _die)
+    done = CliRunner().invoke(main, ["doctor", "--all"])
+    assert done.exit_code == 1
+    assert "WRONG: one: the process that drew it died with exit code -6" in done.stdout
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.statistical
 def test_a_wrong_answer_is_told(monkeypatch):
-    """False-failure rate at most 3e-11: that of `wrong_noise`."""
+    """False-failure rate at most 3e-11: that of `wrong_noise`, twice."""
     wrong = Check("Laplace noise, integers", lambda random: dpf.laplace(np.arange(5), 11.0, random=random))
     monkeypatch.setattr(checks, "CHECKS", (wrong,))
     done = CliRunner().invoke(main, ["doctor"])
@@ -55,9 +91,10 @@ def test_a_wrong_answer_is_told(monkeypatch):
     assert "do not release anything" in done.stdout
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.statistical
 def test_a_check_that_fails_is_told(monkeypatch):
-    """False-failure rate at most 3e-11: that of `wrong_noise`."""
+    """False-failure rate at most 3e-11: that of `wrong_noise`, twice."""
     monkeypatch.setattr(checks, "CHECKS", (Check("Broken", lambda random: 1 // 0),))
     done = CliRunner().invoke(main, ["doctor", "--json"])
     assert done.exit_code == 1
@@ -68,9 +105,9 @@ def test_a_check_that_fails_is_told(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "draw", "told"),
     [
-        ("laplace", lambda values, scale: LAPLACE(values, 11.0), "Laplace noise is at least"),
-        ("gaussian", lambda values, scale: GAUSSIAN(values, 11.0), "Gaussian noise is at least"),
-        ("gaussian", lambda values, scale: GAUSSIAN(values, 10.0) + 1, "Gaussian noise is at least"),
+        ("laplace", lambda values, scale: LAPLACE(values, 11.0), "it is at least"),
+        ("gaussian", lambda values, scale: GAUSSIAN(values, 11.0), "it is at least"),
+        ("gaussian", lambda values, scale: GAUSSIAN(values, 10.0) + 1, "it is at least"),
         ("laplace", lambda values, scale: LAPLACE(values, 10.0, random=SeededRandom(1)), "repeats itself"),
     ],
 )
@@ -81,7 +118,7 @@ def test_wrong_noise_is_found(monkeypatch, name, draw, told):
     twenty deviations of the frequency are between. What repeats itself is never missed.
     """
     monkeypatch.setattr(noise.dpf, name, draw)
-    assert any(told in line for line in noise.wrong_noise())
+    assert any(told in line for line in noise.wrong_noise(name.capitalize()))
 
 
 def test_fingerprints_tell_values_dtypes_and_shapes_apart():
