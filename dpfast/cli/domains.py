@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from dpfast.cli.errors import CommandError, FileTroubleError, shortened
 from dpfast.cli.files import check_file, read_typed_table
 from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.values import read_value
+from dpfast.rows.durations import shown_duration
 
 __all__ = ["axis_document", "declared_values", "names_of", "read_domain_file"]
 
@@ -55,6 +57,8 @@ def axis_document(axis: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.timedelta):
+        return shown_duration(value)
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 

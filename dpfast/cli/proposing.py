@@ -97,7 +97,6 @@ def domain(
         charge: list[str] = []
         facts: dict[str, Any] = {}
         if private:
-            _refuse_durations({name: known.get(name) for name in names if name not in attributes})
             asked = {"columns": names, "bins": number, "outside": outside, "dataset": name, **given}
             asked["listed"] = None if listed is None else names_of(listed, "--listed")
             planned = plan_proposal(source, attributes or None, bounds=None, schema=None, **asked)
@@ -121,17 +120,6 @@ def domain(
         return
     shown = [f"{column}: {_described(axis)}" for column, axis in document.items()]
     say("\n".join([f"wrote {destination.out}: {len(document)} columns", *shown, *charge]))
-
-
-def _refuse_durations(dtypes: dict[str, Any]) -> None:
-    """Refuse what a domain's file cannot hold, before it is paid for."""
-    import polars as pl
-
-    for name, dtype in dtypes.items():
-        if isinstance(dtype, pl.Duration):
-            raise CommandError(
-                f"--columns: {name!r} holds durations, which a domain's file has no edges of; leave it out"
-            )
 
 
 def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:

@@ -14,7 +14,8 @@ import click
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.domains import declared_values, names_of, read_domain_file
 from dpfast.cli.errors import CommandError, shortened
-from dpfast.cli.files import read_schema, take_data
+from dpfast.cli.files import read_schema, read_typed_table, take_data
+from dpfast.cli.filters import read_filters
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import (
     DATASET,
@@ -71,7 +72,22 @@ _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --doma
     help='Or all of them: a .json of {"sex": ["f", "m"], "age": {"bins": [0, 30]}}, or a public table (.parquet, '
     ".arrow), whose values they are.",
 )
-@choice("--outside", "drop", "null", text="Rows with a value that is not declared: left out, or counted under null.")
+@choice(
+    "--outside",
+    "drop",
+    "null",
+    "clamp",
+    text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
+)
+@click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own.")
+@click.option(
+    "--impossible",
+    "impossible",
+    multiple=True,
+    metavar="FILTER|FILE",
+    help="""What no record is, as 'age < 14 and married == "yes"', or a table of such values (.parquet, .arrow); """
+    "repeatable. Rows that are so are left out, and a model is made.",
+)
 @click.option(
     "--workload",
     metavar="KIND",
@@ -94,6 +110,8 @@ def synthesize(
     files: tuple[str, ...],
     columns: str,
     outside: str,
+    nulls: str | None,
+    impossible: tuple[str, ...],
     workload: str | None,
     rows: int | None,
     dataset: str | None,
@@ -117,19 +135,22 @@ def synthesize(
         raise CommandError(f"--rows must be a whole number from 0 to {2**31}, but was {rows}")
     if public and destination.plot is None:
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
-    if given["neighbors"] == "replace" and outside == "drop":
+    if given["neighbors"] == "replace" and outside != "null":
         raise CommandError(
             "--neighbors replace needs --outside null: no row may be left out where their number is public"
         )
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
-    with Outputs(destination, keep=(*files, domain or "")) as outputs:
+    with Outputs(destination, keep=(*files, domain or "", *impossible)) as outputs:
         name = dataset_name(files, dataset)
         data, dtypes = take_data(files, read_schema(schema))
         source = open_source(data, schema=dtypes)
-        axes = _read_domain(names_of(columns), declared, domain, outside, source.schema())
-        queries = _read_workload(workload, axes, models=given["delta"] is not None)
-        _check_plot(destination, axes, models=given["delta"] is not None)
+        own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
+        axes = _read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
+        given["impossible"] = _read_impossible(impossible)
+        models = given["delta"] is not None or given["impossible"] is not None
+        queries = _read_workload(workload, axes, models=models)
+        _check_plot(destination, axes, models=models)
         _check_model(axes, queries, given)
         opened = axes.open(source)
         account = open_or_create(destination, name)
@@ -198,9 +219,9 @@ def _check_model(axes: Domain, queries: Queries, given: Mapping[str, Any]) -> No
     from dpfast.synthesis.graphical.synthesizing import MEGABYTES, ModelRequest, asked_sets
     from dpfast.synthesis.synthesizing import makes_model
 
-    if given["delta"] is not None or makes_model(queries, axes):
+    if given["delta"] is not None or makes_model(queries, axes, given["impossible"]):
         megabytes = MEGABYTES.read("max_megabytes", given["max_megabytes"])
-        names = ("epsilon", "delta", "rho", "rounds", "selection", "neighbors")
+        names = ("epsilon", "delta", "rho", "rounds", "selection", "neighbors", "impossible")
         ModelRequest.read(axes, asked_sets(queries, axes, megabytes), megabytes, *(given[name] for name in names))
 
 
@@ -232,6 +253,7 @@ def _read_domain(
     written: dict[str, tuple[str, ...]],
     file: str | None,
     outside: str,
+    nulls: list[str],
     dtypes: Mapping[str, Any],
 ) -> Domain:
     """Return the domain that a command line declares, its columns in the order of --columns."""
@@ -243,9 +265,18 @@ def _read_domain(
     if missing:
         raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
     try:
-        return Domain({name: declared[name] for name in names}, outside=outside)  # type: ignore[arg-type]
+        return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
     except ParameterError as error:
         raise CommandError(f"the domain does not serve: {error}") from None
+
+
+def _read_impossible(written: tuple[str, ...]) -> list[Any] | None:
+    """Return the filters and tables that --impossible names."""
+    option, found = "--impossible", list[Any]()
+    for text in written:
+        is_table = text.lower().endswith((".parquet", ".arrow"))
+        found.append(read_typed_table(text, option) if is_table else read_filters((text,), option))
+    return found or None
 
 
 def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:

@@ -17,6 +17,7 @@ from dpfast.aggregation.scatter import Scatter, feed
 from dpfast.aggregation.sources import Data, Schema, Source, missing_column, open_source
 from dpfast.arguments import THREADS, Threads
 from dpfast.domain.attributes import Attribute
+from dpfast.domain.impossible import Possible
 from dpfast.domain.marginal_counting import Codes, MarginalCounter, Places
 from dpfast.domain.reading import Reader, reader_of
 from dpfast.domain.shapes import check_size
@@ -73,7 +74,7 @@ class OpenRecords(Shown):
         return read_guarded(self.source, lambda: self._count(most))
 
     def count_marginals(
-        self, sets: Sequence[tuple[int, ...]], *, threads: int | None = None
+        self, sets: Sequence[tuple[int, ...]], *, threads: int | None = None, possible: Sequence[Possible] = ()
     ) -> list[NDArray[np.int64]]:
         """Return the exact counts of some sets of attributes, each in one dimension: private.
 
@@ -86,6 +87,8 @@ class OpenRecords(Shown):
             The places of the attributes of each marginal.
         threads
             As for `count`.
+        possible
+            Records in other cells than these are in none.
 
         Raises
         ------
@@ -93,10 +96,17 @@ class OpenRecords(Shown):
             As `count` does.
 
         """
-        return read_guarded(self.source, lambda: self._count_marginals(sets, threads))
+        return read_guarded(self.source, lambda: self._count_marginals(sets, threads, possible))
 
-    def _count_marginals(self, sets: Sequence[tuple[int, ...]], threads: int | None) -> list[NDArray[np.int64]]:
-        counter = MarginalCounter(self._shape, sets, self._codes_of, threads)
+    def _count_marginals(
+        self, sets: Sequence[tuple[int, ...]], threads: int | None, possible: Sequence[Possible]
+    ) -> list[NDArray[np.int64]]:
+        def read_codes(block: Block, columns: Places, codes: Codes, known: NDArray[np.uint8]) -> None:
+            self._codes_of(block, columns, codes, known)
+            for one in possible:
+                self._keep_possible(block, one, known)
+
+        counter = MarginalCounter(self._shape, sets, read_codes, threads)
         check_rows(self.source, feed(self.source, self._expressions, counter.add))
         return counter.tables()
 
@@ -133,6 +143,18 @@ class OpenRecords(Shown):
             for row, factor in columns[i]:
                 declared = np.uint64(attribute.declared)
                 add_codes(values, valid, declared, other, np.uint64(factor), codes[row, : known.size], known)
+
+    def _keep_possible(self, block: Block, possible: Possible, known: NDArray[np.uint8]) -> None:
+        """Set 0 in ``known`` for rows that are in an impossible cell."""
+        cells, declared = np.zeros(known.size, np.uint32), np.ones(known.size, np.uint8)
+        for place in possible.attributes:
+            attribute = self._attributes[place]
+            other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
+            values, valid = _to_read(self._readers[place], block, place)
+            size = np.uint64(attribute.size)
+            add_codes(values, valid, np.uint64(attribute.declared), other, size, cells, declared)
+        # What was not declared has no cell; it is taken out already.
+        known &= possible.flags.take(np.where(declared, cells, 0)).view(np.uint8)
 
     def __reduce__(self) -> NoReturn:
         raise DpfastError("opened records cannot be pickled or copied: they are private")

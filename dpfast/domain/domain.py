@@ -34,6 +34,7 @@ from dpfast.domain.arguments import (
 from dpfast.domain.attributes import Values, read_attribute
 from dpfast.domain.counting import OpenRecords, open_data, open_records
 from dpfast.domain.declaring import declare
+from dpfast.domain.impossible import Possible, read_impossible
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
 from dpfast.domain.writing import check_suffix, shown_on_terminal, told, write_frames
@@ -43,7 +44,7 @@ from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown
 
-__all__ = ["Domain", "histogram"]
+__all__ = ["Domain", "histogram", "possible_cells"]
 
 
 class Domain(Shown):
@@ -400,6 +401,11 @@ def _read_nulls(nulls: object, attributes: Mapping[str, Values]) -> set[str]:
     if len(known) < len(names):
         raise ParameterError("nulls", nulls, "True, False, or a list of different attributes' names")
     return known
+
+
+def possible_cells(domain: Domain, impossible: object, most_cells: float, enlarge: str) -> tuple[Possible, ...]:
+    """Return which cells records can be in, by what is declared impossible; see `dpfast.domain.impossible`."""
+    return read_impossible(impossible, domain._attributes, most_cells, enlarge)
 
 
 def histogram(data: Data, attributes: Attributes | Domain, outside: Outside = "drop") -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.balancing import draw_balanced
 from dpfast.randomness import Keystream, Purpose, RandomSource
@@ -44,11 +45,16 @@ def draw_balanced_codes(weights: TreeWeights, records: int, source: RandomSource
         given = list(tree.separators[clique])
         new = [a for a in attributes if a not in given]
         table = weights.tables[clique].reshape([tree.sizes[a] for a in attributes])
-        table = table.transpose([attributes.index(a) for a in (*given, *new)])
+        axes = [attributes.index(a) for a in (*given, *new)]
+        table = table.transpose(axes)
+        support = None
+        if weights.support is not None:
+            support = weights.support[clique].reshape([tree.sizes[a] for a in attributes]).transpose(axes)
         for attribute in new:
             size = tree.sizes[attribute]
             beyond = tuple(range(len(given) + 1, table.ndim))
-            shares = _shares(np.ascontiguousarray(table.sum(axis=beyond)).reshape(-1, size))
+            possible = None if support is None else support.any(axis=beyond).reshape(-1, size)
+            shares = _shares(kept_within(np.ascontiguousarray(table.sum(axis=beyond)).reshape(-1, size), possible))
             rows = np.zeros(records, np.int64)
             for a in given:
                 rows *= tree.sizes[a]
@@ -66,10 +72,9 @@ def draw_balanced_codes(weights: TreeWeights, records: int, source: RandomSource
 
 
 def _shares(table: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the law of each row; even where no weight is left, which rounding alone can lead to."""
+    """Return the law of each row; nothing for rows that are impossible, which no record has."""
     sums = table.sum(axis=1, keepdims=True)
-    even = np.full(table.shape, 1.0 / table.shape[1])
-    shares: NDArray[np.float64] = np.divide(table, sums, out=even, where=sums > 0.0)
+    shares: NDArray[np.float64] = np.divide(table, sums, out=np.zeros(table.shape), where=sums > 0.0)
     return shares.astype(np.float32)
 
 

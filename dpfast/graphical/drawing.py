@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.graphical.balancing import balances, draw_balanced_codes
+from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
 from dpfast.randomness import Keystream, Purpose, RandomSource
@@ -50,11 +52,11 @@ class TreeRecords:
         self._counts: list[NDArray[np.uint32]] = []
         for clique, table in enumerate(weights.tables):
             totals = self._totals(clique) if clique else np.array([records], np.int64)
-            attributes = self._tree.cliques[clique]
-            order = [attributes.index(a) for a in self._axes(clique)]
-            shares = np.ascontiguousarray(table.reshape(self._shape(attributes)).transpose(order))
-            counts = np.empty((totals.size, shares.size // totals.size), np.uint32)
-            share_records(shares.reshape(counts.shape), totals, self._words(totals.size), counts)
+            shares = self._by_rows(clique, table, totals.size)
+            if weights.support is not None:
+                shares = kept_within(shares, self._by_rows(clique, weights.support[clique], totals.size))
+            counts = np.empty(shares.shape, np.uint32)
+            share_records(shares, totals, self._words(totals.size), counts)
             self._counts.append(counts)
 
     def parts(self, most: int = PART) -> Iterator[NDArray[np.uint32]]:
@@ -84,6 +86,12 @@ class TreeRecords:
                 codes[attribute] = given
             codes[self._new[clique][0]] = drawn
         return codes
+
+    def _by_rows(self, clique: int, cells: NDArray[Any], rows: int) -> NDArray[Any]:
+        """Return a clique's cells with a row for each value of what it has in common with its parent."""
+        attributes = self._tree.cliques[clique]
+        order = [attributes.index(a) for a in self._axes(clique)]
+        return np.ascontiguousarray(cells.reshape(self._shape(attributes)).transpose(order)).reshape(rows, -1)
 
     def _axes(self, clique: int) -> Attributes:
         """Return a clique's attributes, those that it has in common with its parent first."""

@@ -22,7 +22,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.domain.impossible import Possible
 from dpfast.graphical.junction_tree import JunctionTree
+from dpfast.graphical.support import find_support
 from dpfast.graphical.views import View
 from dpfast.kernels.weights.replay import fit_masses
 
@@ -76,11 +78,25 @@ class TreeWeights:
         The weights' sum before anything is fitted; about the number of records.
     measurements
         With the duals of earlier fits, which are kept.
+    possible
+        Cells outside of these have no weight, ever: factors do not bring it back. Each lies within a clique.
+
+    Attributes
+    ----------
+    support
+        Which cells of each clique some possible record is in; None where every cell is.
 
     """
 
-    def __init__(self, tree: JunctionTree, total: float, measurements: Sequence[Measurement]) -> None:
+    def __init__(
+        self,
+        tree: JunctionTree,
+        total: float,
+        measurements: Sequence[Measurement],
+        possible: Sequence[Possible] = (),
+    ) -> None:
         self.tree = tree
+        self.support = find_support(tree, possible) if possible else None
         sizes = tree.sizes
         self._edges = [View(sizes, clique, held) for clique, held in zip(tree.cliques, tree.separators, strict=True)]
         self._parent_edges = [
@@ -108,6 +124,8 @@ class TreeWeights:
         table = np.full(math.prod(tree.sizes[a] for a in tree.cliques[clique]), even * (total if clique == 0 else 1.0))
         for measurement, view in self._measured[clique]:
             view.multiply(table, np.exp(measurement.duals))
+        if self.support is not None:
+            table *= self.support[clique]
         return table
 
     def _send_up(self, clique: int) -> None:
@@ -146,7 +164,16 @@ class TreeWeights:
                     moved += self._fit_clique(clique)
         for c in range(1, len(self.tables)):
             self._send_down(c)
+        self._fit_total()
         return done
+
+    def _fit_total(self) -> None:
+        """Fit what was measured of the number of records once more, last: what is fitted after it moves it."""
+        for measurement, _ in (own for measured in self._measured for own in measured if not own[0].attributes):
+            factor = np.array([self.total])
+            fit_masses(factor, measurement.duals, measurement.values, measurement.softness)
+            for table in (*self.tables, *self._separators):
+                table *= factor
 
     def _walk(self) -> Iterator[tuple[int, bool]]:
         """Visit every clique, messages passed on the way; say when a clique is met first."""

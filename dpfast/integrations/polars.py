@@ -39,6 +39,7 @@ from dpfast.answering.table import MISSING, TEXT, OwnMechanism
 from dpfast.arguments import Numeric, Special, Threads
 from dpfast.domain import Domain
 from dpfast.domain.arguments import Records
+from dpfast.domain.impossible import OwnImpossible
 from dpfast.errors import ParameterError
 from dpfast.integrations.expressions import Expressions
 from dpfast.ledger import Ledger
@@ -246,6 +247,7 @@ class Frames(Shown, Generic[_Frame]):
         delta: Delta = 0,
         rho: Rho = None,
         rows: Records = None,
+        impossible: OwnImpossible = None,
         rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
         max_megabytes: Annotated[float, MEGABYTES] = 16.0,
         selection: Annotated[str, SELECTION] = "exponential",

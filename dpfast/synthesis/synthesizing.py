@@ -16,6 +16,7 @@ from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_o
 from dpfast.arguments import Instance
 from dpfast.domain.arguments import RECORDS, Records, RecordsPath
 from dpfast.domain.domain import Domain
+from dpfast.domain.impossible import OwnImpossible
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
@@ -128,6 +129,7 @@ def synthesize(
     delta: Delta = 0,
     rho: Rho = None,
     rows: Records = None,
+    impossible: OwnImpossible = None,
     rounds: Annotated[int | None, replace(ROUNDS, optional=True)] = None,
     max_megabytes: Annotated[float, MEGABYTES] = 16.0,
     selection: Annotated[str, SELECTION] = "exponential",
@@ -171,6 +173,11 @@ def synthesize(
         "zcdp" or "rdp".
     rows
         How many records. By default about as many as the data have: the estimate's total.
+    impossible
+        Combinations of values that no record has: a filter of `dpfast.column`, as ``where=`` takes it, or a
+        `polars.DataFrame` of them, one a row (bins by their left edges), or a list of these. A model is made, in which
+        they have no weight, and no record drawn has one. They are public, and cost nothing. Rows of the data that have
+        one are left out, as those with values that were not declared.
     rounds
         How many queries, or sets of columns, are measured. By default 30, and for a model three times as many as there
         are columns.
@@ -229,6 +236,15 @@ def synthesize(
     >>> made.frame.columns, made.frame.height, made.spent.epsilon, ledger.remaining.epsilon
     (['sex', 'age'], 200, 0.5, 0.5)
 
+    Nobody below 30 years is a manager:
+
+    >>> staff = pl.DataFrame({"age": [20, 40, 50, 29] * 250, "role": ["clerk", "manager", "clerk", "clerk"] * 250})
+    >>> domain = dpf.Domain({"age": dpf.bins("age", [0, 30, 60]), "role": ["clerk", "manager"]})
+    >>> young = (dpf.column("age") < 30) & (dpf.column("role") == "manager")
+    >>> made = dpf.synthesize(staff, domain, impossible=young, epsilon=0.5, rows=300, ledger=ledger)
+    >>> made.frame.filter(pl.col("age") < 30)["role"].unique().to_list()
+    ['clerk']
+
     """
     DOMAIN.read("domain", domain)
     LEDGER.read("ledger", ledger)
@@ -241,9 +257,10 @@ def synthesize(
     show = line if progress is None else read_progress(progress, "the name of a stage")
     source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
-    if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain):
+    if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain, impossible):
         sets = asked_sets(workload, domain, megabytes)
-        request = ModelRequest.read(domain, sets, megabytes, epsilon, delta, rho, rounds, selection, neighbors)
+        asked = epsilon, delta, rho, rounds, selection, neighbors, impossible
+        request = ModelRequest.read(domain, sets, megabytes, *asked)
         opened = domain.open(source)
         source.check()
         model = request.run(opened, ledger, named, show)
@@ -277,9 +294,12 @@ def synthesize(
     return Synthesis(estimate, domain, rows)
 
 
-def makes_model(workload: object, domain: Domain) -> bool:
-    """Return whether a model is made though no delta is given: of too many cells, or of named sets of columns."""
-    return domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple))
+def makes_model(workload: object, domain: Domain, impossible: object = None) -> bool:
+    """Return whether a model is made though no delta is given.
+
+    It is for too many cells, for named sets of columns, and where cells are impossible.
+    """
+    return domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple)) or impossible is not None
 
 
 def groups_of(workload: Workload) -> int:

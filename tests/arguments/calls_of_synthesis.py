@@ -141,6 +141,7 @@ SYNTHESIS = [
             "data": RECORDS,
             "domain": DOMAIN,
             "workload": [("a", "b"), ("a",)],
+            "impossible": [(dpf.column("a") == 0) & (dpf.column("b") == 1)],
             "epsilon": 0.1,
             "delta": 1e-9,
             "rounds": 1,

@@ -84,3 +84,19 @@ def test_mistakes_cost_nothing(run, arguments, message):
         assert not Path("ledger.db").exists()
     else:
         assert dpf.Ledger.open("ledger.db").spent.epsilon == 0
+
+
+def test_durations_come_back(run):
+    """A found bin's edges are written as 3600s, and read as durations again."""
+    waits = pl.DataFrame({"wait": pl.Series([60 * place for place in range(2_000)]) * 1_000_000})
+    waits.with_columns(pl.col("wait").cast(pl.Duration("us"))).write_parquet("waits.parquet")
+    result = run("domain", "waits.parquet", *BUDGET, "--number", "4", "--out", "domain.json")
+    assert result.exit_code == 0, result.output
+    edges = json.loads(Path("domain.json").read_text())["wait"]["bins"]
+    assert all(edge.endswith("s") for edge in edges)
+    made = run(
+        *("synthesize", "waits.parquet", "--columns", "wait", "--domain", "domain.json", "--epsilon", "5"),
+        *("--ledger", "other.db", "--budget-epsilon", "5", "--rows", "30", "--out", "made.parquet"),
+    )
+    assert made.exit_code == 0, made.output
+    assert pl.read_parquet("made.parquet").schema == {"wait": pl.Duration("us")}

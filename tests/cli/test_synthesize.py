@@ -255,3 +255,62 @@ def test_more_sets_of_columns_than_can_be_listed_are_refused(folder, run):
     assert result.exit_code == 2
     assert "--workload marginals:12 names more than 1,000,000 sets of columns" in one_line(result)
     assert not (folder / "ledger.db").exists()
+
+
+def test_combinations_that_no_record_is(folder, run):
+    """By a filter and by a table; --nulls makes nulls a category that they may speak of."""
+    pl.DataFrame({"city": ["Rome"], "hour": [12]}).write_parquet("never.parquet")
+    said = ["--impossible", 'city == "Oslo" and hour < 6', "--impossible", "never.parquet", "--nulls", "city"]
+    result = run("synthesize", *ASKED, *said, "--rows", "1000", "--out", "made.parquet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    made = pl.read_parquet("made.parquet")
+    assert made.height == 1000
+    assert made.filter(city="Oslo")["hour"].min() >= 6
+    assert made.filter((pl.col("city") == "Rome") & pl.col("hour").is_between(12, 17)).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--impossible", "hour < 7"], "cuts the bin from 6 to 12"),
+        (["--impossible", "hour <"], "cannot be read at character"),
+        (["--impossible", "none.parquet"], "there is no file 'none.parquet'"),
+        (["--impossible", "hour < 6 or hour >= 6"], "false of some record"),
+        (["--impossible", "hour < 6", "--plot", "chart.png"], "leave --plot out"),
+        (["--nulls", "none"], "nulls must be"),
+    ],
+)
+def test_mistakes_about_the_impossible_cost_nothing(folder, run, said, words):
+    result = run("synthesize", *ASKED, *said, "--out", "made.parquet")
+    assert result.exit_code != 0
+    assert words in one_line(result)
+    assert not (folder / "ledger.db").exists()
+
+
+def test_values_beyond_the_codes_are_clamped(folder, run, trips):
+    """Hours from 12 on are in the last of two bins; at epsilon 50 two cities of them are off by less than 10."""
+    asked = [
+        "--columns",
+        "hour",
+        "--bins",
+        "hour:0,6,12",
+        "--epsilon",
+        "50",
+        "--ledger",
+        "l.db",
+        "--budget-epsilon",
+        "50",
+    ]
+    heights = {}
+    for outside in ("drop", "clamp"):
+        result = run("synthesize", "trips.parquet", *asked, "--outside", outside, "--out", f"{outside}.parquet")
+        assert result.exit_code == 0, result.stderr
+        heights[outside] = pl.read_parquet(f"{outside}.parquet").height
+        (folder / "l.db").unlink()
+    within = trips.filter(pl.col("hour") < 12).height
+    assert abs(heights["drop"] - within) < 10
+    assert abs(heights["clamp"] - trips["hour"].drop_nulls().len()) < 10
+    result = run(
+        "synthesize", "trips.parquet", *asked, "--outside", "clamp", "--neighbors", "replace", "--out", "n.csv"
+    )
+    assert "--neighbors replace needs --outside null" in one_line(result)

@@ -186,3 +186,22 @@ def test_cliques_are_joined_to_those_they_have_most_in_common_with(trial):
         later = range(clique, len(tree.cliques))
         best = max(weight(one, other) for one in later for other in range(clique))
         assert weight(clique, tree.parents[clique]) == best
+
+
+@pytest.mark.parametrize("walks", [1, 5])
+@pytest.mark.parametrize("trial", range(20))
+def test_every_marginal_sums_to_what_was_measured_of_the_total(trial, walks):
+    """However early the fit ends: the number of records is fitted last, and moves every table alike."""
+    generator = np.random.default_rng(trial)
+    sizes, sets = some_problem(generator)
+    measured = [
+        Measurement(held, generator.normal(20, 40, math.prod(sizes[a] for a in held)), 1600.0, 40.0) for held in sets
+    ]
+    measured.append(Measurement((), np.array([1234.5]), 1e-12, 1e-12))
+    weights = TreeWeights(JunctionTree.holding(sizes, sets), 900.0, measured)
+    weights.fit(walks)
+    marginals = TreeMarginals(weights)
+    for size in range(len(sizes) + 1):
+        for attributes in itertools.combinations(range(len(sizes)), size):
+            if attributes:
+                assert marginals.marginal(attributes).sum() == pytest.approx(1234.5, rel=1e-9)

@@ -7,12 +7,14 @@ that these counts give them, whatever the other attributes are.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.domain.impossible import Possible
 from dpfast.randomness import Keystream, Purpose, RandomSource
 
 __all__ = ["Axis", "Grouping"]
@@ -41,9 +43,14 @@ class Axis:
     shares: Floats
 
     @classmethod
-    def of(cls, noisy: Floats, model: Floats, least: float) -> Axis:
-        """Return the axis on which all values are grouped whose noisy counts are below ``least``."""
+    def of(cls, noisy: Floats, model: Floats, least: float, kinds: NDArray[np.int64] | None = None) -> Axis:
+        """Return the axis on which all values are grouped whose noisy counts are below ``least``.
+
+        Of values of several kinds, those of the kind that has most of them are grouped.
+        """
         rare = np.flatnonzero(noisy < least)
+        if kinds is not None and rare.size:
+            rare = rare[kinds[rare] == np.bincount(kinds[rare]).argmax()]
         if rare.size < 2:
             rare = rare[:0]
         shares = np.maximum(model[rare], 1e-9)
@@ -112,6 +119,12 @@ class Grouping:
             table = self.axes[attribute].sums(table, place)
         return np.ascontiguousarray(table).reshape(-1)
 
+    def possible(self, one: Possible) -> Possible:
+        """Return which groups' cells records can be in; all values of a group are possible beside the same others."""
+        table = one.flags.reshape([self.axes[a].values for a in one.attributes])
+        values = [np.append(self.axes[a].kept, self.axes[a].rare[:1]) for a in one.attributes]
+        return Possible(one.attributes, table[np.ix_(*values)].reshape(-1))
+
     def spread(self, attributes: Attributes, grouped: Floats) -> Floats:
         """Return counts of values from counts of groups, an axis for each attribute."""
         table = grouped.reshape([self.sizes[a] for a in attributes])
@@ -155,3 +168,17 @@ def deviations_of(axis: Axis, deviation: float) -> Floats:
     if axis.rare.size:
         found[-1] *= math.sqrt(axis.rare.size)
     return found
+
+
+def kinds_of(attribute: int, sizes: Sequence[int], possible: Sequence[Possible]) -> NDArray[np.int64] | None:
+    """Return a number for each value of an attribute, equal where they are possible beside the same other values."""
+    rows = []
+    for one in possible:
+        if attribute in one.attributes:
+            table = one.flags.reshape([sizes[a] for a in one.attributes])
+            own = np.moveaxis(table, one.attributes.index(attribute), 0).reshape(sizes[attribute], -1)
+            rows.append(np.packbits(own, axis=1))
+    if not rows:
+        return None
+    kinds: NDArray[np.int64] = np.unique(np.concatenate(rows, axis=1), axis=0, return_inverse=True)[1]
+    return kinds.reshape(-1)

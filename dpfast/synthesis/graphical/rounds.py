@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.domain.impossible import Possible
 from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import Measurement, TreeWeights
@@ -16,7 +17,7 @@ from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.graphical.candidates import LARGEST_COUNT, SCORE_BITS, Candidates
 from dpfast.synthesis.graphical.errors import LastSelection
-from dpfast.synthesis.graphical.grouping import Axis, Grouping, deviations_of
+from dpfast.synthesis.graphical.grouping import Axis, Grouping, deviations_of, kinds_of
 from dpfast.synthesis.graphical.plan import ModelPlan
 from dpfast.synthesis.graphical.softness import FIRMEST, softness_of
 
@@ -61,6 +62,8 @@ class ModelRounds:
         The most that the model's tables may have together.
     sensitivity
         What neighbours change in a score.
+    possible
+        Which cells records can be in, of some sets of attributes; cells of groups, after `run`.
     grouping
         Rare values that are counted as one, after `run`; attributes' values are groups from then on.
     held
@@ -75,6 +78,7 @@ class ModelRounds:
     plan: ModelPlan
     most_cells: float
     sensitivity: int
+    possible: Sequence[Possible] = ()
     log: list[Measured] = field(default_factory=list)
     held: dict[Attributes, Measurement] = field(default_factory=dict)
     grouping: Grouping = field(init=False)
@@ -97,7 +101,7 @@ class ModelRounds:
             self.log.append(Measured((place,), noise, _noisy(exact[place,], noise, source)))
         total = float(max(records, 1)) if records is not None else self._total()
         self._group(total)
-        weights = self._fit(total, JunctionTree.holding(self.grouping.sizes, self.held))
+        weights = self._fit(total, JunctionTree.holding(self.grouping.sizes, self._together()))
         for number in range(self.plan.rounds):
             weights = self._round(number, weights, exact, source)
             if progress(number + 1) is False:
@@ -124,13 +128,15 @@ class ModelRounds:
             whole = Measurement((), np.array([total]), _EXACT, _EXACT)
             weights = TreeWeights(JunctionTree.holding((values.size,), [(0,)]), total, [alone, whole])
             weights.fit(_LAST_WALKS)
-            axis = Axis.of(values, weights.tables[0], _RARE * deviation)
+            kinds = kinds_of(one.attributes[0], self.sizes, self.possible)
+            axis = Axis.of(values, weights.tables[0], _RARE * deviation, kinds)
             axes.append(axis)
             grouped = np.append(values[axis.kept], values[axis.rare].sum()) if axis.rare.size else values
             self.held[one.attributes] = Measurement(
                 one.attributes, grouped, deviation**2, FIRMEST * deviations_of(axis, deviation)
             )
         self.grouping = Grouping(tuple(axes))
+        self.possible = [self.grouping.possible(one) for one in self.possible]
         self.held[()] = Measurement((), np.array([total]), _EXACT, _EXACT)
 
     def _round(self, number: int, weights: TreeWeights, exact: Counts, source: RandomSource) -> TreeWeights:
@@ -148,7 +154,11 @@ class ModelRounds:
             self.last = LastSelection(weights, scored, number_of, chosen, noise.deviation, measured, slack)
         del marginals  # what it keeps is as large as a model
         known = weights.tree.holding_one_more(chosen)
-        return self._fit(weights.total, JunctionTree.holding(self.grouping.sizes, self.held, known))
+        return self._fit(weights.total, JunctionTree.holding(self.grouping.sizes, self._together(), known))
+
+    def _together(self) -> list[Attributes]:
+        """Return the sets of attributes that must be in one clique each."""
+        return [*self.held, *(one.attributes for one in self.possible)]
 
     def _hold(self, attributes: Attributes, values: Floats, deviation: float, model: Floats) -> None:
         """Take in a measurement; the model's counts are those before it is fitted."""
@@ -167,7 +177,7 @@ class ModelRounds:
         return found
 
     def _fit(self, total: float, tree: JunctionTree) -> TreeWeights:
-        weights = TreeWeights(tree, total, list(self.held.values()))
+        weights = TreeWeights(tree, total, list(self.held.values()), self.possible)
         weights.fit(_WALKS)
         return weights
 
@@ -208,7 +218,7 @@ class ModelRounds:
 
     def _with_room(self, number: int, tree: JunctionTree) -> list[int]:
         """Return the candidates beside which the model would not be too large: it may grow as the budget is spent."""
-        cells = tree.cells_with(list(self.held), self.candidates.sets)
+        cells = tree.cells_with(self._together(), self.candidates.sets)
         for allowed in (self.most_cells * (number + 1) / self.plan.rounds, self.most_cells):
             places: list[int] = np.flatnonzero(cells <= max(allowed, tree.cells)).tolist()
             if places:

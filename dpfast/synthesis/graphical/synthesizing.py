@@ -13,10 +13,13 @@ from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.arguments import Number, Special
 from dpfast.domain.counting import OpenRecords
-from dpfast.domain.domain import Domain
+from dpfast.domain.domain import Domain, possible_cells
+from dpfast.domain.impossible import Possible
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
 from dpfast.graphical.elimination import cells_of
+from dpfast.graphical.junction_tree import JunctionTree
+from dpfast.graphical.support import find_support
 from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.randomness import SystemRandom
@@ -74,6 +77,21 @@ def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megaby
         raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
 
 
+def _read_possible(domain: Domain, impossible: object, megabytes: float) -> tuple[Possible, ...]:
+    """Return which cells records can be in, or refuse what no model has room for, and what leaves no record at all."""
+    most, enlarge = megabytes * 1e6 / _BYTES_OF_CELL, "raise max_megabytes"
+    possible = possible_cells(domain, impossible, most, enlarge)
+    if not possible:
+        return ()
+    tree = JunctionTree.holding(domain.shape, [one.attributes for one in possible])
+    if tree.cells > most:
+        given = Words(f"of {tree.cells:,} cells in a model of all columns")
+        raise ParameterError("impossible", given, f"of at most {int(most):,} cells", f"{enlarge}, or say less")
+    if not find_support(tree, possible)[0].any():
+        raise ParameterError("impossible", Words("true of every record"), "false of some record", "leave one out")
+    return possible
+
+
 @dataclass(frozen=True)
 class ModelRequest:
     """What was asked for, checked and planned before a row is read."""
@@ -84,6 +102,7 @@ class ModelRequest:
     budget: Budget
     neighbors: Neighbors
     plan: ModelPlan
+    possible: tuple[Possible, ...] = ()
 
     @classmethod
     def read(
@@ -97,6 +116,7 @@ class ModelRequest:
         rounds: object,
         selection: object,
         neighbors: object,
+        impossible: object = None,
     ) -> ModelRequest:
         """Read what a model is asked for."""
         if SELECTION.read("selection", selection) != "exponential":
@@ -110,10 +130,11 @@ class ModelRequest:
             needed = Words(f"{megabytes:g}, beside columns of {least:,} values together")
             allowed = f"at least {math.ceil(least * _BYTES_OF_CELL / 1e4) / 100:g}"
             raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
+        possible = _read_possible(domain, impossible, megabytes)
         # All of them are counted, whichever are measured.
         check_size(least + sum(candidates.cells), "workload", "cells")
         plan = plan_model(budget, relation, domain.shape, number, selects=len(candidates.sets) > 1)
-        return cls(domain, candidates, most_cells, budget, relation, plan)
+        return cls(domain, candidates, most_cells, budget, relation, plan, possible)
 
     def run(
         self, opened: OpenRecords, ledger: Ledger | None, dataset: object, show: Callable[[str], object]
@@ -126,12 +147,18 @@ class ModelRequest:
         entry = charge_events(payment, self.budget, self.plan.events, description)
         show("reading the data")
         sets = list(dict.fromkeys([*((place,) for place in range(len(self.domain.shape))), *self.candidates.sets]))
-        exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
-        # Where rows are replaced, none is left out, and their number is public.
-        records = int(exact[0,].sum()) if self.neighbors == "replace" else None
+        exact = dict(zip(sets, opened.count_marginals(sets, possible=self.possible), strict=True))
+        # Where rows are replaced and none is left out, their number is public.
+        is_public = self.neighbors == "replace" and not self.possible
+        records = int(exact[0,].sum()) if is_public else None
         moved = moved_cells(self.neighbors)
         rounds = ModelRounds(
-            self.domain.shape, self.candidates, self.plan, self.most_cells, moved * self.candidates.sensitivity
+            self.domain.shape,
+            self.candidates,
+            self.plan,
+            self.most_cells,
+            moved * self.candidates.sensitivity,
+            self.possible,
         )
         weights = rounds.run(exact, records, source, lambda done: show(f"{done} of {self.plan.rounds} rounds"))
         complete = len(rounds.log) == len(self.domain.shape) + self.plan.rounds
