@@ -77,4 +77,4 @@ def postpone_blas() -> None:
     event.register("numba:compiler_lock", _FirstFunction())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d

@@ -1,6 +1,8 @@
-"""A choice that is paid for: a strategy that no data is needed for, or a tree that fits the data."""
+"""A choice that is paid for: cells without most of their noise, a tree that fits the data, or a closed form."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -14,19 +16,28 @@ from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
+from dpfast.strategies.identity import Identity
 from dpfast.strategies.matrix_mechanism import draw_cells
+from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
-from dpfast.synthesis.preparing import Prepared, Task
+from dpfast.synthesis.preparing import PARTS, Prepared, Task
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["estimate_histogram"]
 
-#: Queries that sum over so many cells (the mean of their squared coefficients) are served by a tree whatever the data.
+#: Queries that sum over so many cells (the mean of their squared coefficients) are wide.
 _WIDE = 16.0
-#: For others a strategy in closed form is better from so many records a cell on, in scales of its noise.
+#: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors.
+_MUCH_LESS, _MANY_RECORDS = 0.7, 500.0
+#: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
+_ABOUT = 1.3
+#: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane.
+_CROWDED_CELLS = {1: 0.7, 2: 0.03}
+#: Else a closed form is taken from so many on.
 _CROWDED = 2.0
 _MOST_AXES = 2
 
@@ -50,10 +61,11 @@ def estimate_histogram(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
-        that is computed from the estimate. Where the queries alone decide, all of the budget is spent on
-        `adaptive_hierarchy`, or on the strategy that `dpfast.strategies.choose` takes. Where the number of records
-        decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), and the rest pays
-        for the method that this noisy number chooses. By adaptive composition both together cost at most the budget.
+        that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
+        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. Where the number of
+        records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), and the
+        rest pays for the method that this noisy number chooses. By adaptive composition both together cost at most the
+        budget. What takes noise out of measured cells sees nothing but these and the public noise.
 
     Parameters
     ----------
@@ -77,15 +89,21 @@ def estimate_histogram(
 
     Notes
     -----
-    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy: within 1.3 times the best
-    of all algorithms on 95% of the 660 combinations of benchmarks/dpbench. Queries for a few cells each take it only
-    where the cells have on average fewer than two records in scales of the noise; above, they take the strategy whose
-    error in closed form is least, and so do queries over three attributes and more.
+    Queries for a few cells each: every cell is measured by itself, and what each is expected to hold given all of them
+    is the estimate (``"cells without noise"``). They are taken to consist of boxes that are empty, even or uneven, but
+    for some spikes; all divisions of a binary tree into boxes are averaged by their probabilities. That lets records
+    stand where they are many or alone, and finds the level of the rest; it costs no privacy. Where there are on average
+    fewer than 0.7 records a cell, in scales of the noise (0.03 in the plane), the adaptive hierarchy is taken.
+
+    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, or where records are many
+    a closed form that no hierarchy comes near to, as for marginals. Noise that leaves nearly all whole numbers as they
+    are (epsilon above about 4) leaves the choice to closed forms alone.
 
     References
     ----------
     Hay, Machanavajjhala, Miklau, Chen, Zhang (2016), for what wins where; Kotsogiannis, Machanavajjhala, Hay, Miklau
-    (2017), for choosing by the product of scale and epsilon.
+    (2017), for choosing by the product of scale and epsilon. See `dpfast.kernels.histograms.pieces` for what takes the
+    noise out of cells.
 
     Examples
     --------
@@ -98,47 +116,93 @@ def estimate_histogram(
     >>> chosen(dpf.workloads.prefix(1024), 1.0)
     'adaptive hierarchy'
     >>> chosen(dpf.workloads.identity(1024), 1.0), chosen(dpf.workloads.identity(1024), 0.001)
-    ('identity', 'adaptive hierarchy')
+    ('cells without noise', 'adaptive hierarchy')
 
     """
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3)
     noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
-    small = len(task.workload.shape) <= _MOST_AXES
-    wide = small and task.workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(task.workload)
-    counted = small and not wide and task.neighbors == "add_remove"
-    strategy = None if wide else _strategy(task, ROOT_PARTS if counted else 0)
+    choice = _Choice.of(task)
     prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)
-    if strategy is None or small:
+    if choice.tree:
         tree = Tree(task, prepared, noise)
-        if strategy is None or tree.signal < _CROWDED * task.cells:
+        if not choice.crowded(task, tree):
             tree.grow(show)
             estimate = tree.estimate()
             estimate.rounds = estimate.rounds.select(pl.lit("adaptive hierarchy").alias("method"), pl.all())
             return estimate
     show("measuring cells")
-    return _measured(task, prepared, strategy, threads)
+    return _measured(task, prepared, choice, threads)
 
 
-def _strategy(task: Task, spent: int) -> Considered:
-    """Return the strategy of least predicted error for the budget but for some thousandths of it."""
-    units = task.units(spent)
-    budget = Budget(task.budget.kind, units)
-    unit = read_unit(task.neighbors, 1, 1)
-    considered = [consider(one, task.workload, budget, unit) for one in candidates(task.workload, budget)]
-    return min(considered, key=lambda one: one.rmse)
+@dataclass(frozen=True)
+class _Choice:
+    """What is known before the data are looked at.
+
+    Attributes
+    ----------
+    closed
+        The strategy that is taken unless the tree is.
+    tree
+        Whether the tree may be taken.
+    wide
+        Whether the queries are wide.
+    better
+        Whether the strategy is better than the tree where records are many.
+
+    """
+
+    closed: Considered
+    tree: bool
+    wide: bool
+    better: bool
+
+    @classmethod
+    def of(cls, task: Task) -> _Choice:
+        """Consider all strategies for what the budget leaves."""
+        shape, workload = task.workload.shape, task.workload
+        exact = task.noise(PARTS).deviation < LEAST_DEVIATION
+        tree = len(shape) <= _MOST_AXES and not exact
+        counted = tree and task.neighbors == "add_remove"
+        budget = Budget(task.budget.kind, task.units(ROOT_PARTS if counted else 0))
+        unit = read_unit(task.neighbors, 1, 1)
+        among = [consider(one, workload, budget, unit) for one in candidates(workload, budget)]
+        best = min(among, key=lambda one: one.rmse)
+        if exact:
+            return cls(best, tree, False, True)
+        if tree and workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(workload):
+            nested = [one.rmse for one in among if one.strategy.levels is not None or isinstance(one.strategy, Product)]
+            return cls(best, tree, True, best.rmse <= _MUCH_LESS * min(nested, default=0.0))
+        cells = [one for one in among if isinstance(one.strategy, Identity) and one.rmse <= _ABOUT * best.rmse]
+        return cls(cells[0] if cells else best, tree, False, True)
+
+    @property
+    def denoised(self) -> bool:
+        """Whether cells are measured by themselves, and their noise taken out."""
+        return isinstance(self.closed.strategy, Identity)
+
+    def crowded(self, task: Task, tree: Tree) -> bool:
+        """Whether there are so many records that the strategy is taken: from the root of the tree."""
+        if self.wide:
+            return self.better and float(tree.levels[0].value[0]) > _MANY_RECORDS * self.closed.rmse
+        least = _CROWDED_CELLS[len(task.workload.shape)] if self.denoised else _CROWDED
+        return tree.signal >= least * task.cells
 
 
-def _measured(task: Task, prepared: Prepared, best: Considered, threads: int | None) -> Estimate:
-    """Return the estimate by a strategy in closed form."""
-    counts = prepared.counts.reshape(task.workload.shape)
-    rounds = pl.DataFrame({"method": [best.strategy.name], "rmse": [best.rmse]})
-    histogram = draw_cells(best.strategy, best.noise, counts, prepared.source, threads)
+def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | None) -> Estimate:
+    """Return the estimate by a strategy in closed form, without the noise where cells are measured by themselves."""
+    best, shape = choice.closed, task.workload.shape
+    cells = draw_cells(best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads)
+    name, deviations = best.strategy.name, None
+    if choice.denoised:
+        name, cells = "cells without noise", denoised(cells.reshape(shape), best.noise, threads)
+    else:
+        deviations = lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload))  # noqa: E731
     return Estimate(
-        histogram,
+        cells,
         task.workload,
         task.spent,
-        rounds=rounds,
+        rounds=pl.DataFrame({"method": [name], "rmse": [best.rmse]}),
         entry=prepared.entry,
         records=prepared.records,
-        deviations=lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload)),
+        deviations=deviations,
     )

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d

@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d

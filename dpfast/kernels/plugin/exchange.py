@@ -306,4 +306,4 @@ def release_series(series):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d

@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d69fdb072984e216
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d
