@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
@@ -10,16 +12,55 @@ from dpfast.accounting.budget import Budget
 from dpfast.arguments import Instance
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.ledger.account import Identity
+from dpfast.ledger.account import Identity, cost_of
 from dpfast.ledger.charges import Charge, ChargeColumns
-from dpfast.ledger.filters import refuse_rho
+from dpfast.ledger.filters import Filter, refuse_rho
 from dpfast.ledger.ledger import Ledger
 
-__all__ = ["LEDGER", "Payer", "Payment", "read_payment", "refuse_repeatable"]
+__all__ = ["LEDGER", "Payer", "Payment", "Receipt", "pay", "read_payment", "refuse_repeatable"]
 
 LEDGER = Instance(Ledger, "a dpfast.Ledger", mend="write ledger = dpf.Ledger(epsilon=1.0)")
 #: The ledger that is charged, or None.
 Payer: TypeAlias = Annotated[Ledger | None, replace(LEDGER, optional=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a ledger said of a charge when it was made, in one step: nobody charged it between before and after.
+
+    Attributes
+    ----------
+    entry
+        The number of the first charge.
+    time
+        Microseconds since 1970 (UTC).
+    about
+        What the guarantee is about.
+    rule
+        How charges add up.
+    after
+        The sums after the charge.
+    items
+        What was charged.
+
+    """
+
+    entry: int
+    time: int
+    about: Identity
+    rule: Filter
+    after: tuple[int, ...]
+    items: tuple[Charge | ChargeColumns, ...]
+
+    @property
+    def cost(self) -> tuple[int, ...]:
+        """What was charged, added up by the rule."""
+        return cost_of(self.rule, self.items)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The sums before the charge."""
+        return tuple(map(operator.sub, self.after, self.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +82,19 @@ class Payment:
 
     def charge(self, charges: Sequence[Charge | ChargeColumns]) -> int | None:
         """Charge the ledger for everything at once; return the number of the first entry, None without a ledger."""
-        if self.ledger is None:
-            return None
-        own, about = self.ledger.identity, self.about
-        return self.ledger.charge_many(
-            charges,
-            dataset=about.dataset or own.dataset or "data",
-            privacy_unit=about.privacy_unit or own.privacy_unit or "row",
-            neighbors=about.neighbors or own.neighbors or "add_remove",
-        )[0]
+        return None if self.ledger is None else pay(self.ledger, self.about, charges).entry
+
+
+def pay(ledger: Ledger, about: Identity, charges: Sequence[Charge | ChargeColumns]) -> Receipt:
+    """Charge a ledger for everything at once; what ``about`` leaves open is the ledger's own, or as in `Payment`."""
+    own = ledger.identity
+    identity = Identity(
+        about.dataset or own.dataset or "data",
+        about.privacy_unit or own.privacy_unit or "row",
+        about.neighbors or own.neighbors or "add_remove",
+    )
+    numbers, after = ledger._record(charges, identity)
+    return Receipt(numbers[0], time.time_ns() // 1000, after.identity, after.filter, after.spent, tuple(charges))
 
 
 def refuse_repeatable(random: object) -> None:

@@ -13,6 +13,7 @@ from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
 from dpfast.ledger.memory import MemoryStore
+from dpfast.ledger.shares import spent_share
 from dpfast.showing import Card, Shown, brief
 
 __all__ = ["Reading", "Store"]
@@ -166,7 +167,8 @@ class Reading(Shown):
             account = self._state()
         except LedgerError as error:
             return f"<Ledger {self._called()}: {error}>"
-        rule, spent = account.filter, _spent_share(account)
+        rule = account.filter
+        spent = spent_share(rule, account.spent)
         bar = f"[{'#' * math.floor(_BAR * spent + 1e-9):.<{_BAR}}] {spent:.0%} spent, " if math.isfinite(spent) else ""
         return (
             f"<Ledger {self._called()}: {bar}{rule.left(account.spent)} left of {rule.total} ({rule.accountant}); "
@@ -179,7 +181,8 @@ class Reading(Shown):
             account = self._state()
         except LedgerError as error:
             return Card([f"Ledger {self._called()}: {error}"])
-        rule, spent = account.filter, _spent_share(account)
+        rule = account.filter
+        spent = spent_share(rule, account.spent)
         bar = (spent, f"{spent:.0%} spent") if math.isfinite(spent) else None
         facts = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
         facts += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
@@ -210,13 +213,3 @@ def _about(account: Account) -> str:
         f"dataset {brief(identity.dataset)}, privacy unit {brief(identity.privacy_unit)}, "
         f"neighbours {identity.neighbors!r}"
     )
-
-
-def _spent_share(account: Account) -> float:
-    """Return how much of the budget is spent, of what goes first; NaN where no part of it has an end."""
-    rule = account.filter
-    left, first = rule.left(account.spent), rule.left(rule.nothing)
-    named = [name for name in ("epsilon", "rho", "divergence", "delta") if hasattr(left, name)]
-    amounts = [(getattr(left, name), getattr(first, name)) for name in named]
-    shares = [1.0 - now / once for now, once in amounts if math.isfinite(once) and once > 0]
-    return min(max(shares), 1.0) if shares else math.nan

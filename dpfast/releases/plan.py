@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpfast.arguments import Flag, Numeric
 from dpfast.errors import LedgerError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
-from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
+from dpfast.ledger.payment import LEDGER, pay, refuse_repeatable
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Keystream, Purpose, Random, SystemRandom, process_mark
 from dpfast.releases.blueprint import Blueprint
@@ -242,14 +243,14 @@ class Plan(Shown):
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
         about = Identity(blueprint.dataset, blueprint.privacy_unit, blueprint.unit.neighbors)
-        self._entry = entry = Payment(ledger, about).charge(blueprint.charges)
-        assert entry is not None
+        paid = pay(ledger, about, blueprint.charges)
+        self._entry = paid.entry
 
         def stage(name: str) -> None:
             progress(name)
             _refuse_fork(process)  # the engine's threads are not in a fork
 
-        release = blueprint.carry_out(entry, bounding_words, stage)
+        release = replace(blueprint.carry_out(paid.entry, bounding_words, stage), _paid=paid)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return release
