@@ -7,6 +7,7 @@ from dpfast.charts.answers import draw_answers, draw_errors
 from dpfast.charts.attacks import draw_recovery
 from dpfast.charts.drawing import CHART_SUFFIXES
 from dpfast.charts.groups import draw_groups
+from dpfast.charts.lines import draw_left, draw_planned_errors
 from dpfast.charts.look import check_plot
 from dpfast.charts.marginals import draw_marginals
 
@@ -16,6 +17,8 @@ __all__ = [
     "draw_answers",
     "draw_errors",
     "draw_groups",
+    "draw_left",
     "draw_marginals",
+    "draw_planned_errors",
     "draw_recovery",
 ]

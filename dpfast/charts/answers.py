@@ -69,8 +69,8 @@ def draw_answers(
     ends = (answers, answers) if interval is None else interval
     columns = {"query": shown, "answer": answers[shown], "lower": ends[0][shown], "upper": ends[1][shown]}
     base = alt.Chart(rows_of(columns))
-    x = alt.X("query:Q", axis=number_axis("query", format=",", tickMinStep=1), scale=alt.Scale(nice=False, padding=8))
-    axis = number_axis("", format=",")
+    x = alt.X("query:Q", axis=number_axis("query", tickMinStep=1), scale=alt.Scale(nice=False, padding=8))
+    axis = number_axis("answer")
     marks = []
     if interval is not None:
         band = base.mark_rule(color=BAR, strokeWidth=max(1.0, min(6.0, 500 / max(shown.size, 1))), opacity=0.8)
@@ -119,9 +119,9 @@ def draw_errors(
     errors = np.abs(answers - truth)
     shown = some_of(truth.size)
     base = alt.Chart(rows_of({"truth": truth[shown], "error": errors[shown]}))
-    y = alt.Y("error:Q", axis=number_axis("absolute error", format=","))
+    y = alt.Y("error:Q", axis=number_axis("absolute error"))
     dots = base.mark_circle(color=DOT, size=24 if shown.size <= _MOST_LARGE else 6, opacity=0.6)
-    dots = dots.encode(x=alt.X("truth:Q", axis=number_axis("true answer", format=",")), y=y, tooltip=["truth", "error"])
+    dots = dots.encode(x=alt.X("truth:Q", axis=number_axis("true answer")), y=y, tooltip=["truth", "error"])
     mean = float(finite(errors).mean())
     line = alt.Chart(alt.Data(values=[{"error": mean, "said": f"mean {mean:,.4g}"}])).encode(y=y)
     name = line.mark_text(color=LINE, align="right", baseline="bottom", dx=-4, dy=-3).encode(

@@ -51,7 +51,7 @@ def draw_recovery(
     check_plot(path, title)
     import altair as alt
 
-    axis = number_axis("scale of the Laplace noise of each answer", format=",", labelOverlap=True)
+    axis = number_axis("scale of the Laplace noise of each answer")
     x = alt.X("noise:Q", scale=alt.Scale(type="log"), axis=axis)
     y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=number_axis("records recovered", format=".0%"))
     found = alt.Chart(rows_of({"noise": list(noise), "share": list(recovered)})).encode(x=x, y=y)

@@ -54,16 +54,16 @@ def draw_groups(chosen: ChosenGroups, path: ChartPath = None) -> alt.LayerChart:
         }
     )
     rows = alt.Y("group:N", sort=None, scale=alt.Scale(padding=0.3), axis=group_names())
-    along = alt.X("value:T" if chosen.unit == "days" else "value:Q", scale=_scale(chosen), axis=_axis(chosen))
+    along = _along(chosen, "value")
     told = [alt.Tooltip("group:N"), alt.Tooltip("said:N", title=chosen.name)]
     told += [alt.Tooltip("interval:N", title="95% interval")] if chosen.known else []
     base = alt.Chart(data).encode(y=rows, tooltip=told)
     whisker = {"color": WHISKER, "strokeWidth": 1.3}
     marks = [base.mark_bar(color=BAR).encode(x=along)] if chosen.bars else []
     if chosen.known:
-        marks.append(base.mark_rule(**whisker).encode(x=_same(along, "lower"), x2="upper"))
+        marks.append(base.mark_rule(**whisker).encode(x=_along(chosen, "lower"), x2="upper"))
         for end in ("lower", "upper"):
-            marks.append(base.mark_tick(size=8, thickness=1.3, color=WHISKER).encode(x=_same(along, end)))
+            marks.append(base.mark_tick(size=8, thickness=1.3, color=WHISKER).encode(x=_along(chosen, end)))
     if not chosen.bars:
         marks.append(base.mark_circle(color=DOT, size=60, opacity=1).encode(x=along))
     if chosen.bars:
@@ -74,8 +74,18 @@ def draw_groups(chosen: ChosenGroups, path: ChartPath = None) -> alt.LayerChart:
     if not chosen.with_zero and chosen.unit != "days" and chosen.places is None:
         notes.append("The axis does not begin at 0.")
     if not chosen.labels:
-        notes = ["No group was large enough to be shown.", chosen.noise]
+        return _nothing(chosen, path)
     chart = layer(chosen.title, notes, *marks, height=height)
+    save_plot(chart, path)
+    return chart
+
+
+def _nothing(chosen: ChosenGroups, path: ChartPath) -> alt.LayerChart:
+    """Draw that there is no group."""
+    import altair as alt
+
+    said = alt.Chart(alt.Data(values=[{"said": "No group was large enough to be shown."}]))
+    chart = layer(chosen.title, [chosen.noise], said.mark_text(color=INK, fontSize=13).encode(text="said:N"), height=60)
     save_plot(chart, path)
     return chart
 
@@ -102,12 +112,12 @@ def group_names() -> Any:
     return alt.Axis(title=None, domain=False, ticks=False, labelColor=INK, labelPadding=8, labelLimit=300)
 
 
-def _same(along: Any, name: str) -> Any:
-    """Return the same axis for another column."""
+def _along(chosen: ChosenGroups, name: str) -> alt.X:
+    """Return the axis of values, for one of the columns."""
     import altair as alt
 
-    kind = along.shorthand.rpartition(":")[2]
-    return alt.X(f"{name}:{kind}", scale=along.scale, axis=along.axis)
+    kind = "T" if chosen.unit == "days" else "Q"
+    return alt.X(f"{name}:{kind}", scale=_scale(chosen), axis=_axis(chosen))
 
 
 def _scale(chosen: ChosenGroups) -> Any:
@@ -125,9 +135,9 @@ def _scale(chosen: ChosenGroups) -> Any:
 
 def _axis(chosen: ChosenGroups) -> Any:
     if chosen.unit == "days":
-        return number_axis(chosen.axis, labelOverlap=True)
+        return number_axis(chosen.axis, format="%Y-%m-%d", tickCount=5)
     if chosen.places is None:
-        return number_axis(chosen.axis, format=",", labelOverlap=True)
+        return number_axis(chosen.axis)
     slant = sum(map(len, chosen.places)) > 60
     # A text of JSON is one of Vega's expressions, too.
     named = f"{json.dumps(chosen.places)}[datum.value]"

@@ -110,7 +110,7 @@ def number_axis(title: str, **more: Any) -> alt.Axis:
         titleColor=INK,
         titleFontWeight="normal",
         titlePadding=10,
-        **more,
+        **{"labelOverlap": True, "tickCount": 8, **more},
     )
 
 
@@ -122,7 +122,7 @@ def layer(title: str, notes: Sequence[str], *marks: alt.Chart, height: Any, widt
         text=title or " ",
         subtitle=_broken(notes),
         anchor="start",
-        frame="group",
+        frame="bounds",
         fontSize=15,
         color=INK,
         subtitleColor=FAINT,

@@ -54,8 +54,8 @@ def draw_marginals(
     shown = order[some_of(order.size)]
     # Most cells are nearly empty, and a few hold most records.
     scale = alt.Scale(type="symlog")
-    x = alt.X("measured:Q", scale=scale, axis=number_axis("noisy count", format=",", labelOverlap=True))
-    y = alt.Y("modelled:Q", scale=scale, axis=number_axis("the model's count", format=",", labelOverlap=True))
+    x = alt.X("measured:Q", scale=scale, axis=number_axis("noisy count"))
+    y = alt.Y("modelled:Q", scale=scale, axis=number_axis("the model's count"))
     base = alt.Chart(rows_of({"measured": measured[shown], "modelled": modelled[shown]}))
     dots = base.mark_circle(color=DOT, size=24 if shown.size <= 200 else 8, opacity=0.6)
     ends = [min(0.0, float(modelled.min(initial=0.0))), float(modelled.max(initial=1.0))]

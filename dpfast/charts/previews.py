@@ -60,7 +60,7 @@ def draw_preview(
     }
     rows = alt.Y("group:N", sort=None, scale=alt.Scale(padding=0.3), axis=group_names())
     base = alt.Chart(rows_of(columns)).encode(y=rows, tooltip=["group:N", "exact:Q", "mean:Q", "lower:Q", "upper:Q"])
-    axis = number_axis(spoken(name), format=",", labelOverlap=True)
+    axis = number_axis(spoken(name))
     marks = [
         base.mark_bar(color=BAR).encode(x=alt.X("exact:Q", axis=axis)),
         base.mark_rule(color=WHISKER, strokeWidth=1.3).encode(x=alt.X("lower:Q", axis=axis), x2="upper"),

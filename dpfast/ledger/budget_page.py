@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 
 from dpfast.accounting.budget import ShownAmounts
-from dpfast.ledger.payment import Receipt
+from dpfast.ledger.receipt import Receipt
 from dpfast.ledger.shares import spent_share
-from dpfast.pages.markup import Cell, Html, join, paragraph, table
+from dpfast.pages.markup import Cell, Html, join, paragraph, scrolled, table
 from dpfast.pages.page import Section
 from dpfast.pages.promise import amount_text
 
-__all__ = ["amount_texts", "budget_section", "charged_at", "meter"]
+__all__ = ["amount_texts", "budget_section", "charged_at", "joined_amounts", "meter", "whole_of"]
 
 _NAMES = {"epsilon": "epsilon", "rho": "rho", "divergence": "divergence", "order": "at order", "delta": "delta"}
 
@@ -34,20 +34,19 @@ def budget_section(receipt: Receipt | None) -> Section:
         return Section("Budget", [paragraph("This object has no receipt of a ledger.", "note")])
     rule = receipt.rule
     rows = {
-        "The whole budget": rule.left(rule.nothing),
+        "The whole budget": whole_of(rule, receipt.after),
         "Spent before": rule.shown(receipt.before),
         "This release": rule.shown(receipt.cost),
         "Left afterwards": rule.left(receipt.after),
     }
     texts = {name: amount_texts(amounts) for name, amounts in rows.items()}
     headers = list(next(iter(texts.values())))
-    parts = [
-        table(
-            f"The budget when this was charged as entry {receipt.entry:,}",
-            [Cell(""), *(Cell(name, True) for name in headers)],
-            [[Cell(name), *(Cell(held[header], True) for header in headers)] for name, held in texts.items()],
-        ),
-    ]
+    shown = table(
+        f"The budget when this was charged as entry {receipt.entry:,}",
+        [Cell("part"), *(Cell(name, True) for name in headers)],
+        [[Cell(name), *(Cell(held[header], True) for header in headers)] for name, held in texts.items()],
+    )
+    parts = [scrolled(shown, "Table: the budget")]
     before, after = (spent_share(rule, spent) for spent in (receipt.before, receipt.after))
     if math.isfinite(before) and math.isfinite(after):
         parts.insert(0, meter(before, after))
@@ -68,20 +67,26 @@ def joined_amounts(texts: dict[str, str]) -> str:
     return " and ".join(f"{name} {value}" for name, value in texts.items())
 
 
-def meter(before: float, after: float, now: str = "This release") -> Html:
-    """Return a bar of what was spent before, of what was charged now, and of what is left, from 0 to 1."""
+def whole_of(rule: Filter, spent: Sequence[int]) -> ShownAmounts:
+    """Return the whole budget; of Rényi divergences, at the order that leaves most of it."""
+    return rule.whole(spent) if isinstance(rule, Renyi) else rule.left(rule.nothing)
+
+
+def meter(before: float, after: float) -> Html:
+    """Return a bar of what was spent before, of what was charged now if anything was, and of what is left."""
     spent, charged, left = before, after - before, 1.0 - after
-    said = f"{before:.1%} of the budget was spent before, {charged:.1%} is charged here, {left:.1%} is left."
+    if after == before:
+        said = f"{before:.1%} of the budget is spent, {left:.1%} is left."
+    else:
+        said = f"{before:.1%} of the budget was spent before, {charged:.1%} is charged here, {left:.1%} is left."
     drawn = Html(
         f'<svg class="meter" role="img" aria-label="{said}" width="100%" height="26">'
         f'<rect class="before" x="0" y="0" width="{100 * spent:.3f}%" height="100%"/>'
         f'<rect class="now" x="{100 * spent:.3f}%" y="0" width="{100 * charged:.3f}%" height="100%"/></svg>'
     )
-    named: Sequence[tuple[str, str, float]] = (
-        ("before", "Spent before", spent),
-        ("now", now, charged),
-        ("after", "Left", left),
-    )
+    named = [("before", "Spent before", spent), ("now", "This release", charged), ("after", "Left", left)]
+    if after == before:
+        named = [("before", "Spent", spent), ("after", "Left", left)]
     keys = [
         Html(f'<span class="item"><span class="key {kind}" aria-hidden="true"></span>{name} {part:.1%}</span> ')
         for kind, name, part in named

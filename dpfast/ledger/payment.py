@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,55 +11,17 @@ from dpfast.accounting.budget import Budget
 from dpfast.arguments import Instance
 from dpfast.errors import ParameterError
 from dpfast.exact.amounts import to_float
-from dpfast.ledger.account import Identity, cost_of
+from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
-from dpfast.ledger.filters import Filter, refuse_rho
+from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
+from dpfast.ledger.receipt import Receipt
 
-__all__ = ["LEDGER", "Payer", "Payment", "Receipt", "pay", "read_payment", "refuse_repeatable"]
+__all__ = ["LEDGER", "Payer", "Payment", "pay", "read_payment", "refuse_repeatable"]
 
 LEDGER = Instance(Ledger, "a dpfast.Ledger", mend="write ledger = dpf.Ledger(epsilon=1.0)")
 #: The ledger that is charged, or None.
 Payer: TypeAlias = Annotated[Ledger | None, replace(LEDGER, optional=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a ledger said of a charge when it was made, in one step: nobody charged it between before and after.
-
-    Attributes
-    ----------
-    entry
-        The number of the first charge.
-    time
-        Microseconds since 1970 (UTC).
-    about
-        What the guarantee is about.
-    rule
-        How charges add up.
-    after
-        The sums after the charge.
-    items
-        What was charged.
-
-    """
-
-    entry: int
-    time: int
-    about: Identity
-    rule: Filter
-    after: tuple[int, ...]
-    items: tuple[Charge | ChargeColumns, ...]
-
-    @property
-    def cost(self) -> tuple[int, ...]:
-        """What was charged, added up by the rule."""
-        return cost_of(self.rule, self.items)
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """The sums before the charge."""
-        return tuple(map(operator.sub, self.after, self.cost))
 
 
 @dataclass(frozen=True, slots=True)

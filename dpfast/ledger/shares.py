@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpfast.ledger.filters import Filter
+from dpfast.ledger.filters import Filter, Renyi
 
 __all__ = ["parts_left", "spent_share"]
 
@@ -23,6 +23,9 @@ def parts_left(rule: Filter, spent: Sequence[int]) -> dict[str, float]:
 
     """
     left, first = rule.left(spent), rule.left(rule.nothing)
+    if isinstance(rule, Renyi):
+        # Each order has a bound of its own: what counts is the one that leaves most of it.
+        first = rule.whole(spent)
     named = [name for name in _NAMED if hasattr(left, name)]
     amounts = {name: (getattr(left, name), getattr(first, name)) for name in named}
     return {

@@ -99,7 +99,7 @@ def dots(
         if held.size:
             top, bottom = field.up(np.array([held.max(), held.min()]))
             strokes.append(f"M{x:.2f} {top:.2f}V{bottom + 0.01:.2f}")
-    drawn.append(f'<path class="dots" d="{"".join(strokes)}"/>')
+    drawn.append(f'<path class="dots{" many" * (values.size > _MOST)}" d="{"".join(strokes)}"/>')
     return field.html("".join(drawn), said)
 
 

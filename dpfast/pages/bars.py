@@ -17,8 +17,8 @@ from dpfast.pages.markup import Html, text
 __all__ = ["bars", "place_between", "tick_text"]
 
 _TICKS = 5
-#: Half a bar's height, in percent of the row.
-_HALF = 24
+#: A bar's height in pixels.
+_THICK = 12
 
 
 def bars(chosen: ChosenGroups) -> Html:
@@ -33,7 +33,8 @@ def bars(chosen: ChosenGroups) -> Html:
     )
     rows = "".join(_row(chosen, place, grid, low, high) for place in range(len(chosen.labels)))
     names = "".join(
-        f'<text x="{place_between(tick, low, high)}" y="14" text-anchor="{_anchor(place, len(ticks))}">'
+        f'<text x="{place_between(tick, low, high)}" y="14" text-anchor="{_anchor(place, len(ticks))}"'
+        f"{_narrow(place, len(ticks), chosen.unit)}>"
         f"{text(tick_text(tick, chosen.unit))}</text>"
         for place, tick in enumerate(ticks)
     )
@@ -49,16 +50,16 @@ def _row(chosen: ChosenGroups, place: int, grid: str, low: float, high: float) -
         if chosen.bars:
             start, stop = sorted((_part(0.0, low, high), _part(value, low, high)))
             drawn.append(
-                f'<rect class="fill" x="{start:.3f}%" y="{50 - _HALF}%" width="{stop - start:.3f}%" '
-                f'height="{2 * _HALF}%" rx="2"/>'
+                f'<rect class="fill" x="{start:.3f}%" y="50%" width="{stop - start:.3f}%" height="{_THICK}" rx="2" '
+                f'transform="translate(0 {-_THICK / 2:g})"/>'
             )
         if chosen.known:
             ends = place_between(first, low, high), place_between(last, low, high)
             drawn.append(f'<line class="whisker" x1="{ends[0]}" x2="{ends[1]}" y1="50%" y2="50%"/>')
             drawn += [
-                f'<line class="whisker" x1="{end}" x2="{end}" y1="36%" y2="64%"/>'
+                f'<rect class="cap" x="{end}" y="50%" width="1.5" height="8" transform="translate(-.75 -4)"/>'
                 for end, bound in zip(ends, (first, last), strict=True)
-                if np.isfinite(bound)
+                if math.isfinite(bound)
             ]
         if not chosen.bars:
             drawn.append(f'<circle class="dot" cx="{at}" cy="50%" r="4"/>')
@@ -92,6 +93,12 @@ def place_between(value: float, low: float, high: float) -> str:
 
 def _anchor(place: int, ticks: int) -> str:
     return "start" if place == 0 else "end" if place == ticks - 1 else "middle"
+
+
+def _narrow(place: int, ticks: int, unit: str) -> str:
+    """Return the class of what a narrow screen has no place for: every second date, or all but the ends."""
+    kept = place in (0, ticks - 1) or (ticks % 2 == 1 and 2 * place == ticks - 1)
+    return "" if kept or unit != "days" else ' class="minor"'
 
 
 def tick_text(tick: float, unit: str) -> str:

@@ -60,6 +60,8 @@ def plan_section(explained: str, warnings: Sequence[str] = ()) -> Section:
             lead.append(line.strip())
         elif not name and rows:
             rows[-1] = rows[-1][0], f"{rows[-1][1]}; {words}"
+        elif name == "warning" and words in warnings:
+            continue  # it stands above
         elif line[_COLUMN - 1 : _COLUMN] == " " and words:
             rows.append((name, words))
         else:

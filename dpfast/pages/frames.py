@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from dpfast.charts.text import value_text
@@ -13,7 +15,9 @@ _ROWS, _CELLS = 2000, 40_000
 _LONGEST = 160
 
 
-def frame_table(frame: pl.DataFrame, keys: int, caption: str, whole: str) -> list[Html]:
+def frame_table(
+    frame: pl.DataFrame, keys: int, caption: str, whole: str, *, numbers: Collection[str] = ()
+) -> list[Html]:
     """Return a frame's table, and below it a line of what is left out, if anything is.
 
     Parameters
@@ -27,6 +31,8 @@ def frame_table(frame: pl.DataFrame, keys: int, caption: str, whole: str) -> lis
         What the table shows.
     whole
         Where all rows are, for the line of what is left out.
+    numbers
+        Columns of text that are numbers.
 
     """
     columns = frame.columns
@@ -38,7 +44,7 @@ def frame_table(frame: pl.DataFrame, keys: int, caption: str, whole: str) -> lis
     rows = max(1, min(_ROWS, _CELLS // max(len(columns), 1)))
     shown = frame.head(rows)
     for name in kept:
-        is_number = frame.schema[name].is_numeric()
+        is_number = frame.schema[name].is_numeric() or name in numbers
         headers.append(Cell(value_text(name, _LONGEST), is_number))
         parts.append([Cell(value_text(value, _LONGEST), is_number) for value in shown[name]])
         if name in bounded and name not in columns[:keys]:

@@ -18,10 +18,10 @@ def guess_bound(spent: ShownAmounts) -> float:
 
     Guarantee
         Who sees all that was released guesses which of the two it was made of, and is right with probability
-        (1 + T) / 2 at most, T the total variation between both laws. It is at most
-        (e**epsilon - 1 + 2 delta) / (e**epsilon + 1) under (epsilon, delta)-differential privacy (Kairouz, Oh, Viswanath 2015, theorem 2.1: the region of errors).
-        Under rho-zCDP the Kullback-Leibler divergence is at most rho, and so T at most sqrt(rho / 2) (Pinsker) and
-        sqrt(1 - e**-rho) (Bretagnolle, Huber); apart from an event of probability delta, T is at most delta larger.
+        (1 + T) / 2 at most, T the total variation between both laws. Under (epsilon, delta)-differential privacy T is
+        at most (e**epsilon - 1 + 2 delta) / (e**epsilon + 1) (Kairouz, Oh, Viswanath 2015, theorem 2.1: the region of
+        errors). Under rho-zCDP the Kullback-Leibler divergence is at most rho, and so T at most sqrt(rho / 2) (Pinsker)
+        and sqrt(1 - e**-rho) (Bretagnolle, Huber); apart from an event of probability delta, T is at most delta larger.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ all. After reading this page, they guess right at most 73.2% of the time instead
         f"{what}, they guess right {right} instead of 50%."
     ]
     if bound > _WEAK:
-        lines[0] += " That is a weak promise: the budget was large."
+        lines[0] += " That is a weak promise: the budget is large."
     if isinstance(spent, Amounts):
         rare = f", apart from a chance of {chance_words(spent.delta)}" if spent.delta else ""
         lines.append(

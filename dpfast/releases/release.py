@@ -19,7 +19,7 @@ from dpfast.charts import check_plot, draw_answers, draw_groups
 from dpfast.charts.chosen import OWN_TOP
 from dpfast.charts.drawing import ChartPath
 from dpfast.errors import DpfastError, ParameterError
-from dpfast.ledger.payment import Receipt
+from dpfast.ledger.receipt import Receipt
 from dpfast.pages import Overwrite, PagePath, check_page, save_page
 from dpfast.releases.cut_report import Cut
 from dpfast.releases.layout import ANSWER, Layout

@@ -226,7 +226,8 @@ def _limits(release: Release, layout: Layout, frame: pl.DataFrame) -> Iterable[s
             f"Told privately: about {cut.units_cut:,} of {cut.units:,} lost rows to these bounds, give or take "
             f"{cut.units_within:,}."
         )
-    yield "Where the plan below names bounds, values outside were moved to the nearer bound before they were counted."
+    if not layout.asks:
+        yield "Where the plan below names bounds of values, those outside were moved to the nearer bound."
     for name, value in release.chosen.items():
         yield f"Chosen privately for {name}: {value}."
     if not layout.asks:
