@@ -5,10 +5,9 @@ They are Altair's, as those of Polars' ``df.plot`` are.
 
 from dpfast.charts.answers import draw_answers, draw_errors
 from dpfast.charts.attacks import draw_recovery
-from dpfast.charts.drawing import CHART_SUFFIXES
 from dpfast.charts.groups import draw_groups
 from dpfast.charts.lines import draw_left, draw_planned_errors
-from dpfast.charts.look import check_plot
+from dpfast.charts.look import CHART_SUFFIXES, check_plot
 from dpfast.charts.marginals import draw_marginals
 
 __all__ = [

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import ChartPath, Title
 from dpfast.charts.look import (
     BAR,
     DOT,
     LINE,
     MOST_ROWS,
+    ChartPath,
+    Title,
     check_plot,
     finite,
     layer,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpfast.charts.drawing import ChartPath, Title
-from dpfast.charts.look import DOT, FAINT, LINE, check_plot, layer, number_axis, rows_of, save_plot
+from dpfast.charts.look import DOT, FAINT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpfast.charts.chosen import MOST, ChosenGroups
-from dpfast.charts.drawing import ChartPath
-from dpfast.charts.look import BAR, DOT, FAINT, INK, WHISKER, finite, layer, number_axis, rows_of, save_plot
+from dpfast.charts.look import BAR, DOT, FAINT, INK, WHISKER, ChartPath, finite, layer, number_axis, rows_of, save_plot
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import ChartPath
-from dpfast.charts.look import COLOURS, layer, number_axis, rows_of, save_plot
+from dpfast.charts.look import COLOURS, ChartPath, layer, number_axis, rows_of, save_plot
 from dpfast.charts.text import shortened
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import CHART_SUFFIXES, ChartPath, Title
+from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAR",
+    "CHART_SUFFIXES",
     "COLOURS",
     "DOT",
     "FAINT",
@@ -33,6 +34,8 @@ __all__ = [
     "LINE",
     "MOST_ROWS",
     "WHISKER",
+    "ChartPath",
+    "Title",
     "check_plot",
     "finite",
     "layer",
@@ -41,6 +44,16 @@ __all__ = [
     "save_plot",
     "some_of",
 ]
+
+#: What a chart's file may end in.
+CHART_SUFFIXES = (".png", ".svg", ".pdf")
+
+#: Where a chart is written.
+ChartPath: TypeAlias = Annotated[
+    str | os.PathLike[str] | None,
+    Special(lambda: (5, True, 0.5, b"a.png", "", "chart", "a.txt", ["a.png"], object()), optional=True),
+]
+Title: TypeAlias = Annotated[str | None, Special(lambda: (5, True, b"title", ["title"], object()), optional=True)]
 
 #: Altair's limit on the rows of a chart.
 MOST_ROWS = 5000

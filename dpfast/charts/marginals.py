@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import ChartPath, Title
-from dpfast.charts.look import DOT, LINE, check_plot, layer, number_axis, rows_of, save_plot, some_of
+from dpfast.charts.look import DOT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot, some_of
 
 if TYPE_CHECKING:
     import altair as alt

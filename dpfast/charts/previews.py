@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dpfast.charts.chosen import LONGEST_LABEL
-from dpfast.charts.drawing import ChartPath
 from dpfast.charts.groups import GROUP_HEIGHT, different, group_names
-from dpfast.charts.look import BAR, DOT, WHISKER, check_plot, layer, number_axis, rows_of, save_plot
+from dpfast.charts.look import BAR, DOT, WHISKER, ChartPath, check_plot, layer, number_axis, rows_of, save_plot
 from dpfast.charts.text import label_of, spoken
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.ledger.filters import Filter, Renyi
 from dpfast.ledger.receipt import Receipt
 from dpfast.ledger.shares import spent_share
 from dpfast.pages.markup import Cell, Html, join, paragraph, scrolled, table

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpfast.accounting.budget import Amounts, ShownAmounts
 from dpfast.charts import check_plot, draw_left
-from dpfast.charts.drawing import ChartPath
+from dpfast.charts.look import ChartPath
 from dpfast.errors import LedgerError
 from dpfast.ledger.account import MAIN, Account, Entry, Identity
 from dpfast.ledger.burn_down import burn_down
@@ -19,7 +19,7 @@ from dpfast.ledger.history import Accountants, ReportDelta, history, report
 from dpfast.ledger.memory import MemoryStore
 from dpfast.ledger.report_page import page_of_ledger
 from dpfast.ledger.shares import spent_share
-from dpfast.pages import Overwrite, PagePath, check_page, save_page
+from dpfast.pages import Overwrite, Page, PagePath, check_page, save_page
 from dpfast.showing import Card, Shown, brief
 
 if TYPE_CHECKING:
@@ -202,10 +202,11 @@ class Reading(Shown):
 
         """
         check_page(path, overwrite)
-        page = page_of_ledger(
-            self._state(), self._own_entries(), self.history(), self.report(), self.head, self._account
-        )
-        return save_page(page.html(), path, overwrite)
+        return save_page(self._page().html(), path, overwrite)
+
+    def _page(self) -> Page:
+        account, entries = self._state(), self._own_entries()
+        return page_of_ledger(account, entries, self.history(), self.report(), self.head, self._account)
 
     def _own_entries(self) -> list[Entry]:
         return [entry for entry in self._opened().entries() if entry.account == self._account]

@@ -17,7 +17,7 @@ from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Flag, Numeric
 from dpfast.charts import check_plot, draw_planned_errors
-from dpfast.charts.drawing import ChartPath
+from dpfast.charts.look import ChartPath
 from dpfast.errors import LedgerError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho

@@ -10,8 +10,7 @@ import polars as pl
 
 from dpfast.arguments import Special
 from dpfast.charts.chosen import OWN_TOP
-from dpfast.charts.drawing import ChartPath
-from dpfast.charts.look import check_plot
+from dpfast.charts.look import ChartPath, check_plot
 from dpfast.charts.previews import draw_preview
 from dpfast.errors import ParameterError
 from dpfast.releases.showing import card_of_table, shown_table

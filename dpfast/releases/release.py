@@ -17,7 +17,7 @@ from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.arguments import Special
 from dpfast.charts import check_plot, draw_answers, draw_groups
 from dpfast.charts.chosen import OWN_TOP
-from dpfast.charts.drawing import ChartPath
+from dpfast.charts.look import ChartPath
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.ledger.receipt import Receipt
 from dpfast.pages import Overwrite, PagePath, check_page, save_page

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath, Title
+from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath, Title
+from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
