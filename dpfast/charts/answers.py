@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import (
+from dpfast.charts.look import (
     BAR,
     DOT,
-    FAINT,
     LINE,
+    MOST_ROWS,
     ChartPath,
     Title,
-    check_chart,
-    dot_size,
-    footnote,
-    label_axes,
-    save,
-    start_chart,
-    thinned,
+    check_plot,
+    finite,
+    layer,
+    number_axis,
+    rows_of,
+    save_plot,
+    some_of,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["draw_answers", "draw_errors"]
 
-_HEIGHT = 4.6
+_HEIGHT = 300
+_MOST_LARGE = 200
 
 
 def draw_answers(
@@ -37,13 +38,13 @@ def draw_answers(
     path: ChartPath = None,
     *,
     title: Title = None,
-) -> Figure:
-    """Draw a dot for every answer, on a band of their 95% intervals if these are known.
+) -> alt.LayerChart:
+    """Draw a dot for every answer, on their 95% intervals if these are known.
 
     Parameters
     ----------
     answers
-        One for each query.
+        One for each query; of more than 5,000 as many, evenly spread.
     interval
         The intervals' lower and upper ends; None where nobody knows them.
     path
@@ -53,30 +54,37 @@ def draw_answers(
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.LayerChart
         The chart; a notebook shows it.
 
     Raises
     ------
     ParameterError
-        matplotlib is not installed, or the path's suffix is no kind of chart.
+        Altair is not installed, or the path's suffix is no kind of chart.
 
     """
-    check_chart(path, title)
-    figure, axes = start_chart(f"{answers.size:,} answers" if title is None else title, _HEIGHT, grid="y")
-    shown = thinned(answers.size)
+    check_plot(path, title)
+    import altair as alt
+
+    shown = some_of(answers.size)
+    ends = (answers, answers) if interval is None else interval
+    columns = {"query": shown, "answer": answers[shown], "lower": ends[0][shown], "upper": ends[1][shown]}
+    base = alt.Chart(rows_of(columns))
+    x = alt.X("query:Q", axis=number_axis("query", tickMinStep=1), scale=alt.Scale(nice=False, padding=8))
+    axis = number_axis("answer")
+    marks = []
     if interval is not None:
-        lower, upper = interval
-        axes.fill_between(shown, lower[shown], upper[shown], color=BAR, linewidth=0, alpha=0.7, zorder=2)
+        band = base.mark_rule(color=BAR, strokeWidth=max(1.0, min(6.0, 500 / max(shown.size, 1))), opacity=0.8)
+        marks.append(band.encode(x=x, y=alt.Y("lower:Q", axis=axis), y2="upper"))
+    told = ["query:Q", "answer:Q", *(["lower:Q", "upper:Q"] if interval is not None else [])]
     # A line between queries would suggest values where there are none.
-    axes.plot(shown, answers[shown], "o", color=DOT, markersize=dot_size(shown.size), zorder=3)
-    axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    label_axes(axes, "query")
-    sums = "estimated histogram" if interval is None else "noisy histogram; the band is of 95% intervals"
-    said = f"Differentially private: all answers are sums over one {sums}."
-    footnote(figure, f"{said} {_said(shown.size, answers.size)}")
-    save(figure, path)
-    return figure
+    dots = base.mark_circle(color=DOT, size=24 if shown.size <= _MOST_LARGE else 6, opacity=1)
+    marks.append(dots.encode(x=x, y=alt.Y("answer:Q", axis=axis), tooltip=told))
+    sums = "estimated histogram" if interval is None else "noisy histogram; the lines are 95% intervals"
+    said = f"Differentially private: all answers are sums over one {sums}. {_said(shown.size, answers.size)}"
+    chart = layer(f"{answers.size:,} answers" if title is None else title, [said], *marks, height=_HEIGHT)
+    save_plot(chart, path)
+    return chart
 
 
 def draw_errors(
@@ -85,7 +93,7 @@ def draw_errors(
     path: ChartPath = None,
     *,
     title: Title = "Error of every query",
-) -> Figure:
+) -> alt.LayerChart:
     """Draw every query's absolute error against its true answer, and their mean; the truth is to be public.
 
     Parameters
@@ -97,40 +105,35 @@ def draw_errors(
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.LayerChart
         The chart; a notebook shows it.
 
     Raises
     ------
     ParameterError
-        matplotlib is not installed, or the path's suffix is no kind of chart.
+        Altair is not installed, or the path's suffix is no kind of chart.
 
     """
-    check_chart(path, title)
-    figure, axes = start_chart(title or "", _HEIGHT, grid="both")
+    check_plot(path, title)
+    import altair as alt
+
     errors = np.abs(answers - truth)
-    shown = thinned(truth.size)
-    axes.plot(
-        truth[shown], errors[shown], "o", color=DOT, markersize=dot_size(shown.size), linewidth=0, alpha=0.6, zorder=3
+    shown = some_of(truth.size)
+    base = alt.Chart(rows_of({"truth": truth[shown], "error": errors[shown]}))
+    y = alt.Y("error:Q", axis=number_axis("absolute error"))
+    dots = base.mark_circle(color=DOT, size=24 if shown.size <= _MOST_LARGE else 6, opacity=0.6)
+    dots = dots.encode(x=alt.X("truth:Q", axis=number_axis("true answer")), y=y, tooltip=["truth", "error"])
+    mean = float(finite(errors).mean())
+    line = alt.Chart(alt.Data(values=[{"error": mean, "said": f"mean {mean:,.4g}"}])).encode(y=y)
+    name = line.mark_text(color=LINE, align="right", baseline="bottom", dx=-4, dy=-3).encode(
+        x=alt.value("width"), text="said:N"
     )
-    mean = float(errors.mean())
-    axes.axhline(mean, color=LINE, linewidth=1.2, zorder=4)
-    axes.annotate(
-        f"mean {mean:,.4g}",
-        (1.0, mean),
-        xycoords=("axes fraction", "data"),
-        xytext=(-4, 4),
-        textcoords="offset points",
-        ha="right",
-        color=LINE,
-        fontsize=9,
-    )
-    axes.set_ylim(bottom=0.0)
-    label_axes(axes, "true answer", "absolute error")
-    footnote(figure, f"The true answers are shown: for public data only. {_said(shown.size, truth.size)}")
-    save(figure, path)
-    return figure
+    said = f"The true answers are shown: for public data only. {_said(shown.size, truth.size)}"
+    chart = layer(title or "", [said], dots, line.mark_rule(color=LINE), name, height=_HEIGHT)
+    save_plot(chart, path)
+    return chart
 
 
 def _said(shown: int, queries: int) -> str:
+    assert shown <= MOST_ROWS
     return f"{shown:,} of {queries:,} queries." if shown < queries else f"{queries:,} queries."

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpfast.charts.drawing import DOT, FAINT, LINE, ChartPath, Title, check_chart, footnote, save, start_chart, written
+from dpfast.charts.look import DOT, FAINT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["draw_recovery"]
 
-_HEIGHT = 4.6
+_HEIGHT = 300
 
 
 def draw_recovery(
@@ -23,7 +23,7 @@ def draw_recovery(
     path: ChartPath = None,
     *,
     title: Title = None,
-) -> Figure:
+) -> alt.LayerChart:
     """Draw the share of records that an attack found against the scale of the noise.
 
     Parameters
@@ -43,22 +43,29 @@ def draw_recovery(
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.LayerChart
         The chart; a notebook shows it.
 
     """
-    check_chart(path, title)
-    figure, axes = start_chart("What the answers give away" if title is None else title, _HEIGHT, grid="y")
-    axes.plot(noise, recovered, "o-", color=DOT, markersize=6, linewidth=1.6, zorder=3, label="recovered by the attack")
-    axes.axhline(guessing, color=FAINT, linewidth=1.2, linestyle="--", zorder=2, label="guessing the frequent value")
-    axes.axvline(records**0.5, color=LINE, linewidth=1.2, zorder=2, label="square root of the number of records")
-    axes.set_xscale("log")
-    axes.set_ylim(0.0, 1.04)
-    axes.xaxis.set_major_formatter(written)
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.set_xlabel("scale of the Laplace noise of each answer", color=FAINT, fontsize=9)
-    axes.set_ylabel("records recovered", color=FAINT, fontsize=9)
-    axes.legend(frameon=False, fontsize=9, loc="best")
-    footnote(figure, f"{records:,} records. Not private: the truth was used to count what is right.")
-    save(figure, path)
-    return figure
+    check_plot(path, title)
+    import altair as alt
+
+    axis = number_axis("scale of the Laplace noise of each answer")
+    x = alt.X("noise:Q", scale=alt.Scale(type="log"), axis=axis)
+    y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=number_axis("records recovered", format=".0%"))
+    found = alt.Chart(rows_of({"noise": list(noise), "share": list(recovered)})).encode(x=x, y=y)
+    guess = alt.Chart(alt.Data(values=[{"share": guessing, "said": "guessing the frequent value"}])).encode(y=y)
+    root = alt.Chart(alt.Data(values=[{"noise": records**0.5, "said": "√records"}])).encode(x=x)
+    below, share = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3}, alt.Tooltip("share:Q", format=".1%")
+    marks = [
+        guess.mark_rule(color=FAINT, strokeDash=[5, 4]),
+        guess.mark_text(color=FAINT, **below).encode(x=alt.value(0), text="said:N"),
+        root.mark_rule(color=LINE),
+        root.mark_text(color=LINE, align="left", baseline="top", dx=5).encode(y=alt.value(0), text="said:N"),
+        found.mark_line(color=DOT),
+        found.mark_circle(color=DOT, size=50, opacity=1).encode(tooltip=["noise:Q", share]),
+    ]
+    notes = [f"{records:,} records. Not private: the truth was used to count what is right."]
+    chart = layer("What the answers give away" if title is None else title, notes, *marks, height=_HEIGHT)
+    save_plot(chart, path)
+    return chart

@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.charts.drawing import (
-    DOT,
-    LINE,
-    ChartPath,
-    Title,
-    check_chart,
-    dot_size,
-    footnote,
-    label_axes,
-    save,
-    start_chart,
-    thinned,
-)
+from dpfast.charts.look import DOT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot, some_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["draw_marginals"]
 
-_HEIGHT = 6.0
+_SIDE = 400
 
 
 def draw_marginals(
@@ -35,7 +23,7 @@ def draw_marginals(
     path: ChartPath = None,
     *,
     title: Title = None,
-) -> Figure:
+) -> alt.LayerChart:
     """Draw a dot for every cell that was measured: its noisy count, and the model's; beside the line of equal counts.
 
     Parameters
@@ -49,27 +37,32 @@ def draw_marginals(
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.LayerChart
         The chart; a notebook shows it.
 
     Raises
     ------
     ParameterError
-        matplotlib is not installed, or the path's suffix is no kind of chart.
+        Altair is not installed, or the path's suffix is no kind of chart.
 
     """
-    check_chart(path, title)
-    figure, axes = start_chart(f"{measured.size:,} counts" if title is None else title, _HEIGHT, grid="both")
+    check_plot(path, title)
+    import altair as alt
+
     order = np.argsort(modelled)
-    shown = order[thinned(order.size)]
-    axes.plot(measured[shown], modelled[shown], "o", color=DOT, markersize=dot_size(shown.size), alpha=0.6, zorder=3)
-    ends = [min(0.0, float(modelled.min())), float(modelled.max())]
-    axes.plot(ends, ends, color=LINE, linewidth=1.2, zorder=2)
+    shown = order[some_of(order.size)]
     # Most cells are nearly empty, and a few hold most records.
-    axes.set_xscale("symlog")
-    axes.set_yscale("symlog")
-    label_axes(axes, "noisy count", "the model's count")
+    scale = alt.Scale(type="symlog")
+    x = alt.X("measured:Q", scale=scale, axis=number_axis("noisy count"))
+    y = alt.Y("modelled:Q", scale=scale, axis=number_axis("the model's count"))
+    base = alt.Chart(rows_of({"measured": measured[shown], "modelled": modelled[shown]}))
+    dots = base.mark_circle(color=DOT, size=24 if shown.size <= 200 else 8, opacity=0.6)
+    ends = [min(0.0, float(modelled.min(initial=0.0))), float(modelled.max(initial=1.0))]
+    line = alt.Chart(rows_of({"measured": ends, "modelled": ends})).mark_line(color=LINE, strokeWidth=1.2)
     said = f"{shown.size:,} of {measured.size:,} cells." if shown.size < measured.size else f"{measured.size:,} cells."
-    footnote(figure, f"Differentially private: a model that was fitted to noisy counts. {said}")
-    save(figure, path)
-    return figure
+    notes = [f"Differentially private: a model that was fitted to noisy counts. {said}"]
+    marks = (line.encode(x=x, y=y), dots.encode(x=x, y=y, tooltip=["measured:Q", "modelled:Q"]))
+    named = f"{measured.size:,} counts" if title is None else title
+    chart = layer(named, notes, *marks, height=_SIDE, width=_SIDE)
+    save_plot(chart, path)
+    return chart

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from dpfast.charts.drawing import BAR, DOT, INK, ChartPath, check_chart, footnote, save, start_chart
-from dpfast.charts.groups import dress, group_height, group_label
+from dpfast.charts.chosen import LONGEST_LABEL
+from dpfast.charts.groups import GROUP_HEIGHT, different, group_names
+from dpfast.charts.look import BAR, DOT, WHISKER, ChartPath, check_plot, layer, number_axis, rows_of, save_plot
+from dpfast.charts.text import label_of, spoken
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["draw_preview"]
 
 
 def draw_preview(
-    frame: pl.DataFrame, by: Sequence[str], name: str, top: int, said: str, path: ChartPath = None
-) -> Figure:
+    frame: pl.DataFrame, by: Sequence[str], name: str, top: int, notes: Sequence[str], path: ChartPath = None
+) -> alt.LayerChart:
     """Draw the groups of most rows: bars for exact figures, dots and whiskers for what is shown.
 
     Parameters
@@ -32,30 +33,41 @@ def draw_preview(
         The figure.
     top
         How many groups to show at most.
-    said
-        What stands below the chart.
+    notes
+        What is said of it.
     path
         Where to write the chart as well; None for nowhere.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.LayerChart
         The chart; a notebook shows it.
 
     """
-    check_chart(path)
+    check_plot(path)
+    import altair as alt
+
     shown = frame.sort("rows", descending=True, maintain_order=True).head(top)
-    figure, axes = start_chart(f"PREVIEW: {name.replace('_', ' ')}", group_height(shown.height), grid="x")
-    places = np.arange(shown.height)
-    axes.barh(places, shown["exact"].to_numpy(), height=0.68, color=BAR, zorder=2)
     mean, deviation = (shown[column].fill_null(float("nan")).to_numpy() for column in ("mean", "deviation"))
-    axes.errorbar(
-        mean, places, xerr=2 * deviation, fmt="o", color=DOT, markersize=5, elinewidth=1.2, capsize=2.2, zorder=3
-    )
-    dress(axes, [group_label(shown, by, row) for row in range(shown.height)])
-    axes.set_xlabel(name.replace("_", " "), color=INK, fontsize=10, parse_math=False)
-    more = f"The {shown.height:,} groups of most rows, of {frame.height:,}. " if shown.height < frame.height else ""
+    keys = shown.select(by).iter_rows() if by else [()] * shown.height
+    columns = {
+        "group": different([label_of(key, LONGEST_LABEL) for key in keys]),
+        "exact": shown["exact"].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        "mean": mean,
+        "lower": mean - 2 * deviation,
+        "upper": mean + 2 * deviation,
+    }
+    rows = alt.Y("group:N", sort=None, scale=alt.Scale(padding=0.3), axis=group_names())
+    base = alt.Chart(rows_of(columns)).encode(y=rows, tooltip=["group:N", "exact:Q", "mean:Q", "lower:Q", "upper:Q"])
+    axis = number_axis(spoken(name))
+    marks = [
+        base.mark_bar(color=BAR).encode(x=alt.X("exact:Q", axis=axis)),
+        base.mark_rule(color=WHISKER, strokeWidth=1.3).encode(x=alt.X("lower:Q", axis=axis), x2="upper"),
+        base.mark_circle(color=DOT, size=60, opacity=1).encode(x=alt.X("mean:Q", axis=axis)),
+    ]
     drawn = "Bars are exact figures; dots are what is shown on average, whiskers two standard deviations of it."
-    footnote(figure, f"{said}\n{more}{drawn}")
-    save(figure, path)
-    return figure
+    more = f"The {shown.height:,} groups of most rows, of {frame.height:,}. " if shown.height < frame.height else ""
+    said = [*notes, f"{more}{drawn}"]
+    chart = layer(f"PREVIEW: {spoken(name)}", said, *marks, height=GROUP_HEIGHT * max(shown.height, 3))
+    save_plot(chart, path)
+    return chart

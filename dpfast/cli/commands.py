@@ -40,6 +40,7 @@ from dpfast.cli.output import Outputs
 from dpfast.cli.previewing import preview_options, preview_to
 from dpfast.cli.proposing import domain
 from dpfast.cli.releasing import release_to, show_plan
+from dpfast.cli.reporting import report
 from dpfast.cli.selecting import select
 from dpfast.cli.starting import completion, init
 from dpfast.cli.synthesizing import synthesize
@@ -223,7 +224,7 @@ _release_options = combined(
     "    --budget-delta 1e-6 --out routes.parquet --plot routes.png",
 )
 @_release_options
-@destination_options("release", plot="the first query")
+@destination_options("release", plot="the first query", report=True)
 @JSON
 def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
@@ -245,7 +246,7 @@ def release(**given: Any) -> None:
     "    --epsilon 1 --delta 1e-7",
 )
 @_release_options
-@destination_options("release", plot="the first query", required=False)
+@destination_options("release", plot="the first query", report=True, required=False)
 @JSON
 def explain(**given: Any) -> None:
     """Show what `dpfast release` with the same arguments would do.
@@ -302,5 +303,5 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, domain, synthesize, attack, audit, doctor, warmup, init, completion):
+for _command in (ledger, report, answer, select, domain, synthesize, attack, audit, doctor, warmup, init, completion):
     main.add_command(_command)

@@ -77,6 +77,7 @@ class Destination:
     out: str
     overwrite: bool
     plot: str | None = None
+    report: str | None = None
     budget_epsilon: float | None = None
     budget_delta: float | None = None
 
@@ -86,9 +87,15 @@ class Destination:
         return cls(**{one.name: given.pop(one.name) for one in fields(cls) if one.name in given})
 
 
-def destination_options(content: str, *, plot: str = "", required: bool = True) -> Callable[[_Command], _Command]:
-    """Give a command the options of a `Destination`; ``plot`` says what a chart shows, if there may be one."""
-    written = "--out and --plot if they exist" if plot else "--out if it exists"
+def destination_options(
+    content: str, *, plot: str = "", report: bool = False, required: bool = True
+) -> Callable[[_Command], _Command]:
+    """Give a command the options of a `Destination`.
+
+    ``plot`` says what a chart shows, if there may be one; ``report`` whether there may be a page.
+    """
+    several = "--out, --plot and --report" if report else "--out and --plot"
+    written = f"{several} if they exist" if plot else "--out if it exists"
     what = f"Where to write the {content}: .parquet, .csv, .arrow, .json, .ndjson, or - for CSV on standard output."
     what += " In text bytes are hexadecimal digits."
     declared = [
@@ -102,6 +109,9 @@ def destination_options(content: str, *, plot: str = "", required: bool = True) 
             click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]"),
         ]
         declared.insert(-1, click.option("--plot", metavar="FILE", help=f"Draw {plot}: .png, .svg or .pdf."))
+    if report:
+        told = "Write a page of HTML about the release, for people."
+        declared.insert(-1, click.option("--report", metavar="FILE", help=told))
     return combined(*declared)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpfast.cli.options import Destination
     from dpfast.synthesis.synthesizing import Synthesis
 
-__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "write_frame"]
+__all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "page_target", "write_frame"]
 
 #: What a release's file may end in, and the method that writes it; all others are Arrow files.
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".json": "write_json", ".ndjson": "write_ndjson"}
@@ -76,8 +76,8 @@ class Target:
         self._kept = tuple(other for other in keep if other)
         if self._is_kept():
             raise FileTroubleError(f"{option} {path!r} is read or written by this command; give another name")
-        # Writing the real file shows best whether it can be written; the name keeps the suffix, which tells
-        # matplotlib the kind of chart.
+        # Writing the real file shows best whether it can be written; the name keeps the suffix, which tells the kind
+        # of chart.
         self._part = folder / f".{self.path.stem[:100]}.{secrets.token_hex(6)}.part{suffix}"
         try:
             with open(self._part, "xb"):
@@ -121,7 +121,7 @@ class Target:
 
 
 class Outputs:
-    """The places of a release and of its chart, taken before the charge and given back if nothing comes.
+    """The places of a release, of its chart and of its page, taken before the charge and given back if nothing comes.
 
     Parameters
     ----------
@@ -135,11 +135,14 @@ class Outputs:
     def __init__(self, destination: Destination, keep: Sequence[str]) -> None:
         self.frame: Target | None = None
         self.chart: Target | None = None
+        self.page: Target | None = None
         out, plot, overwrite = destination.out, destination.plot, destination.overwrite
         keep = (*keep, destination.ledger)
         refuse_two_outputs(out)
         try:
             self.chart = chart_target(plot, overwrite=overwrite, keep=keep)
+            if destination.report is not None:
+                self.page = page_target(destination.report, "--report", overwrite=overwrite, keep=keep)
             if out == "-":
                 if is_closed(sys.stdout):
                     raise FileTroubleError("standard output is closed; give --out FILE")
@@ -153,7 +156,7 @@ class Outputs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for target in (self.frame, self.chart):
+        for target in (self.frame, self.chart, self.page):
             if target is not None:
                 target.discard()
 
@@ -212,21 +215,40 @@ class Outputs:
                     f"the chart {str(self.chart.path)!r} could not be written ({reason_of(error)}); {written}"
                 ) from None
 
+    def save_page(self, make: Callable[[], str]) -> None:
+        """Write the page, where one was asked for; what it shows is written already."""
+        if self.page is not None:
+            try:
+                self.page.save(lambda part: part.write_text(make(), encoding="utf-8", errors="replace"))
+            except Exception as error:
+                raise FileTroubleError(
+                    f"the page {str(self.page.path)!r} could not be written ({reason_of(error)}); the release was"
+                ) from None
+
     def written(self, content: str) -> list[str]:
         """Return a line for each file that was written; the first says what the release holds."""
         lines = [] if self.frame is None else [f"wrote {self.frame.path}: {content}"]
-        return lines if self.chart is None else [*lines, f"wrote {self.chart.path}"]
+        return [*lines, *(f"wrote {target.path}" for target in (self.chart, self.page) if target is not None)]
+
+
+def page_target(path: str, option: str, *, overwrite: bool, keep: Sequence[str] = ()) -> Target:
+    """Return the place of a page, which replaces nothing but an earlier page."""
+    from dpfast.pages.saving import PAGE_SUFFIXES, holds_other
+
+    if Path(path).is_file() and holds_other(Path(path)):
+        raise FileTroubleError(f"{option} {path!r} exists and is no page; give another name")
+    return Target(path, option, PAGE_SUFFIXES, overwrite=overwrite, keep=keep)
 
 
 def chart_target(plot: str | None, *, overwrite: bool, keep: Sequence[str]) -> Target | None:
     """Return the place of a chart, where one is asked for and can be drawn."""
     if plot is None:
         return None
-    from dpfast.charts import CHART_SUFFIXES, check_chart
+    from dpfast.charts import CHART_SUFFIXES, check_plot
 
     target = Target(plot, "--plot", CHART_SUFFIXES, overwrite=overwrite, keep=keep)
     try:
-        check_chart(plot)
+        check_plot(plot)
     except BaseException:
         target.discard()
         raise

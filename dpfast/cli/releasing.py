@@ -68,18 +68,22 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
 
 
 def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *, top: int) -> None:
-    """Run a plan, write its release and a chart of ``top`` groups, and say what it cost."""
+    """Run a plan, write its release, a chart of ``top`` groups and a page, and say what it cost."""
+    from dpfast.releases.report import page_of_release
+
     with Progress() as progress:
         released = run_plan(plan, ledger, ledger_path, progress)
         progress("writing")
         outputs.save_frame(released.frame)
         outputs.save_chart(partial(released.plot, top=top))
+        outputs.save_page(lambda: page_of_release(released).html())
         spent, left = released.spent, ledger.remaining
     frame = released.frame
     if wants_document():
         write_document(
             out=str(outputs.frame.path) if outputs.frame is not None else None,
             plot=str(outputs.chart.path) if outputs.chart is not None else None,
+            report=str(outputs.page.path) if outputs.page is not None else None,
             rows=frame.height,
             columns=frame.columns,
             why_empty=released.why_empty,

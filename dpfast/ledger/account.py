@@ -24,6 +24,7 @@ __all__ = [
     "Name",
     "OwnName",
     "already_allotted",
+    "cost_of",
     "damaged",
     "no_allotment",
 ]
@@ -150,6 +151,12 @@ class Account:
                 partitions = self.filter.after(partitions, item)
         after = replace(self, spent=spent, entries=number - 1, identity=settled, partitions=partitions)
         return after, tuple(entries)
+
+
+def cost_of(rule: Filter, items: Sequence[AnyItem]) -> tuple[int, ...]:
+    """Return what charges cost that were recorded in one step, as an account has added them up."""
+    costs = [rule.cost(item) for item in _merged(items)]  # type: ignore[arg-type]
+    return tuple(map(sum, zip(rule.nothing, *costs, strict=True)))
 
 
 def _check_replaceable(items: Sequence[AnyItem]) -> None:

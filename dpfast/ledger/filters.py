@@ -240,6 +240,11 @@ class Renyi(_Converting):
         i = self._roomiest(spent)
         return RenyiAmounts(rdp.ORDERS[i], to_float(spent[i]), to_float(spent[-2]))
 
+    def whole(self, spent: Sequence[int]) -> RenyiAmounts:
+        """Return the whole budget at the order that leaves most of it."""
+        i = self._roomiest(spent)
+        return RenyiAmounts(rdp.ORDERS[i], to_float(self.bounds[i]), to_float(self.event_delta_units))
+
     def left(self, spent: Sequence[int]) -> RenyiAmounts:
         """Return what remains, for people."""
         i = self._roomiest(spent)

@@ -288,8 +288,11 @@ class Ledger(Reading):
         1.0
 
         """
-        identity = Identity(dataset, privacy_unit, neighbors)
-        if dataset is None or privacy_unit is None or neighbors is None:
+        return self._record(charges, Identity(dataset, privacy_unit, neighbors))[0]
+
+    def _record(self, charges: Charges, identity: Identity) -> tuple[range, Account]:
+        """Charge several queries at once; return their numbers, and the account after the last of them."""
+        if None in (identity.dataset, identity.privacy_unit, identity.neighbors):
             missing = next(name for name in ("dataset", "privacy_unit", "neighbors") if getattr(identity, name) is None)
             raise ParameterError(missing, None, "given with every charge")
         items: tuple[Item, ...] = tuple(charges) if isinstance(charges, Iterable) else ()
@@ -302,7 +305,7 @@ class Ledger(Reading):
             item.check()
             count += item.count
         after = self._opened().append(self._account, items, identity)
-        return range(after.entries - count + 1, after.entries + 1)
+        return range(after.entries - count + 1, after.entries + 1), after
 
     def allot(self, name: Name, *, epsilon: Epsilon = None, rho: Rho = None, delta: Delta = 0) -> Ledger:
         """Set a part of the budget aside under a name.

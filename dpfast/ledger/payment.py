@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
@@ -14,8 +15,9 @@ from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
+from dpfast.ledger.receipt import Receipt
 
-__all__ = ["LEDGER", "Payer", "Payment", "read_payment", "refuse_repeatable"]
+__all__ = ["LEDGER", "Payer", "Payment", "pay", "read_payment", "refuse_repeatable"]
 
 LEDGER = Instance(Ledger, "a dpfast.Ledger", mend="write ledger = dpf.Ledger(epsilon=1.0)")
 #: The ledger that is charged, or None.
@@ -41,15 +43,19 @@ class Payment:
 
     def charge(self, charges: Sequence[Charge | ChargeColumns]) -> int | None:
         """Charge the ledger for everything at once; return the number of the first entry, None without a ledger."""
-        if self.ledger is None:
-            return None
-        own, about = self.ledger.identity, self.about
-        return self.ledger.charge_many(
-            charges,
-            dataset=about.dataset or own.dataset or "data",
-            privacy_unit=about.privacy_unit or own.privacy_unit or "row",
-            neighbors=about.neighbors or own.neighbors or "add_remove",
-        )[0]
+        return None if self.ledger is None else pay(self.ledger, self.about, charges).entry
+
+
+def pay(ledger: Ledger, about: Identity, charges: Sequence[Charge | ChargeColumns]) -> Receipt:
+    """Charge a ledger for everything at once; what ``about`` leaves open is the ledger's own, or as in `Payment`."""
+    own = ledger.identity
+    identity = Identity(
+        about.dataset or own.dataset or "data",
+        about.privacy_unit or own.privacy_unit or "row",
+        about.neighbors or own.neighbors or "add_remove",
+    )
+    numbers, after = ledger._record(charges, identity)
+    return Receipt(numbers[0], time.time_ns() // 1000, after.identity, after.filter, after.spent, tuple(charges))
 
 
 def refuse_repeatable(random: object) -> None:

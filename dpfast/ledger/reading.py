@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import NoReturn, Self, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias
 
 import polars as pl
 
 from dpfast.accounting.budget import Amounts, ShownAmounts
+from dpfast.charts import check_plot, draw_left
+from dpfast.charts.look import ChartPath
 from dpfast.errors import LedgerError
-from dpfast.ledger.account import MAIN, Account, Identity
+from dpfast.ledger.account import MAIN, Account, Entry, Identity
+from dpfast.ledger.burn_down import burn_down
 from dpfast.ledger.durable import DurableStore
 from dpfast.ledger.history import Accountants, ReportDelta, history, report
 from dpfast.ledger.memory import MemoryStore
+from dpfast.ledger.report_page import page_of_ledger
+from dpfast.ledger.shares import spent_share
+from dpfast.pages import Overwrite, Page, PagePath, check_page, save_page
 from dpfast.showing import Card, Shown, brief
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = ["Reading", "Store"]
 
@@ -126,9 +136,80 @@ class Reading(Shown):
         4.693
 
         """
-        store = self._opened()
-        entries = [entry for entry in store.entries() if entry.account == self._account]
-        return report(entries, store.account(self._account), delta, accountants)
+        return report(self._own_entries(), self._state(), delta, accountants)
+
+    def plot(self, path: ChartPath = None) -> alt.LayerChart:
+        """Draw how the budget was used up: what was left of it after every charge.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for none.
+
+        Returns
+        -------
+        altair.LayerChart
+            The chart; of very many entries it has some, evenly spread.
+
+        Raises
+        ------
+        ParameterError
+            Altair is not installed, or the path's suffix is no kind of chart.
+        LedgerError
+            If the ledger is closed, forked, damaged or cannot be read.
+
+        """
+        check_plot(path)
+        burnt = burn_down(self._own_entries(), self._state())
+        return draw_left(burnt.charges, burnt.descriptions, burnt.left, self.identity.dataset, path)
+
+    def write_report(self, path: PagePath, *, overwrite: Overwrite = False) -> Path:
+        """Write a page of HTML about this budget: one file that needs no network and runs nothing.
+
+        It says in plain words what all releases together keep, and shows what was charged, what is left, and what every
+        accountant makes of it.
+
+        Guarantee
+        ---------
+        The page has nothing but what the ledger holds, which tells nothing of the data. All text in it is escaped.
+
+        Parameters
+        ----------
+        path
+            Where to write it; it ends in ``.html``.
+        overwrite
+            Whether an earlier page may be replaced. A file that is no page, such as a ledger, is not in any case.
+
+        Returns
+        -------
+        pathlib.Path
+            Where it is.
+
+        Raises
+        ------
+        ParameterError
+            The path is no place for it, or cannot be written.
+        LedgerError
+            If the ledger is closed, forked, damaged or cannot be read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dpfast.ledger import Ledger
+        >>> place = Ledger(epsilon=1.0, dataset="trips").write_report(tempfile.mkdtemp() + "/budget.html")
+        >>> "Privacy budget of “trips”" in place.read_text()
+        True
+
+        """
+        check_page(path, overwrite)
+        return save_page(self._page().html(), path, overwrite)
+
+    def _page(self) -> Page:
+        account, entries = self._state(), self._own_entries()
+        return page_of_ledger(account, entries, self.history(), self.report(), self.head, self._account)
+
+    def _own_entries(self) -> list[Entry]:
+        return [entry for entry in self._opened().entries() if entry.account == self._account]
 
     def verify(self) -> None:
         """Read everything that is stored, hold every entry against its seal, and add the charges up again.
@@ -166,7 +247,8 @@ class Reading(Shown):
             account = self._state()
         except LedgerError as error:
             return f"<Ledger {self._called()}: {error}>"
-        rule, spent = account.filter, _spent_share(account)
+        rule = account.filter
+        spent = spent_share(rule, account.spent)
         bar = f"[{'#' * math.floor(_BAR * spent + 1e-9):.<{_BAR}}] {spent:.0%} spent, " if math.isfinite(spent) else ""
         return (
             f"<Ledger {self._called()}: {bar}{rule.left(account.spent)} left of {rule.total} ({rule.accountant}); "
@@ -179,7 +261,8 @@ class Reading(Shown):
             account = self._state()
         except LedgerError as error:
             return Card([f"Ledger {self._called()}: {error}"])
-        rule, spent = account.filter, _spent_share(account)
+        rule = account.filter
+        spent = spent_share(rule, account.spent)
         bar = (spent, f"{spent:.0%} spent") if math.isfinite(spent) else None
         facts = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
         facts += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
@@ -210,13 +293,3 @@ def _about(account: Account) -> str:
         f"dataset {brief(identity.dataset)}, privacy unit {brief(identity.privacy_unit)}, "
         f"neighbours {identity.neighbors!r}"
     )
-
-
-def _spent_share(account: Account) -> float:
-    """Return how much of the budget is spent, of what goes first; NaN where no part of it has an end."""
-    rule = account.filter
-    left, first = rule.left(account.spent), rule.left(rule.nothing)
-    named = [name for name in ("epsilon", "rho", "divergence", "delta") if hasattr(left, name)]
-    amounts = [(getattr(left, name), getattr(first, name)) for name in named]
-    shares = [1.0 - now / once for now, once in amounts if math.isfinite(once) and once > 0]
-    return min(max(shares), 1.0) if shares else math.nan

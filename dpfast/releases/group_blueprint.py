@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
 
 import polars as pl
 
-from dpfast import charts
 from dpfast.aggregation import Aggregation
 from dpfast.aggregation.grouping import Aggregates
-from dpfast.charts.drawing import ChartPath
-from dpfast.errors import ParameterError
 from dpfast.ledger import Charge
-from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
 from dpfast.releases.blueprint import Blueprint, DrawnBlueprint
 from dpfast.releases.cut_report import Cut, CutReport
 from dpfast.releases.drawing import draw, frame_of_no_groups
 from dpfast.releases.explanation import error_frame, explain_queries, measure_frame
 from dpfast.releases.key_share import KeyShare
+from dpfast.releases.layout import layout_of
 from dpfast.releases.planned_queries import (
-    COUNT,
-    SUFFIXES,
     Combined,
     DrawnPart,
     NoisyMeasure,
@@ -33,9 +27,6 @@ from dpfast.releases.planned_queries import (
 )
 from dpfast.releases.release import Release
 from dpfast.threads import thread_count
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["GroupBlueprint", "released_by_group"]
 
@@ -175,17 +166,6 @@ def released_by_group(
     why_empty: str = _NO_PUBLIC_KEYS,
 ) -> Release:
     """Return what can be read of figures by group, and ``notes`` below the blueprint's explanation."""
-    names = [planned.name for planned in queries]
-    values = {name: name for name in names}
-    candidates: dict[str, Sequence[Any]] = {}
-    for planned in queries:
-        if isinstance(planned.query, ModeQuery):
-            candidates[planned.name] = planned.query.candidates
-        if isinstance(planned.query, RankedQuery):
-            values[planned.name] = planned.name + COUNT
-        if isinstance(planned.query, QuantileQuery):
-            *columns, _ = planned.columns
-            values |= {planned.name: columns[0]} | {column: column for column in columns}
     told = blueprint
     if isinstance(blueprint.aggregation, Aggregation):
         # It is explained when that is asked for, and no row is kept until then.
@@ -195,39 +175,13 @@ def released_by_group(
         return "\n".join([told.explain(), *notes])
 
     return Release(
-        _about=", ".join(names),
+        _about=", ".join(planned.name for planned in queries),
         _make_frame=make_frame,
-        _chart=partial(_draw_query, blueprint.by, values, candidates),
+        _layout=layout_of(blueprint.by, queries),
+        _unit=blueprint.unit,
+        _warnings=blueprint.warnings,
         _explained=explained if isinstance(told.aggregation, Aggregation) else explained(),
         _why_empty=why_empty,
         spent=blueprint.budget,
         entry=entry,
     )
-
-
-def _draw_query(
-    by: Sequence[str],
-    values: Mapping[str, str],
-    candidates: Mapping[str, Sequence[Any]],
-    frame: pl.DataFrame,
-    path: ChartPath,
-    query: str | None,
-    top: int | None,
-) -> Figure:
-    """Draw one query's groups: ``values`` has the column of each, ``candidates`` what a mode may be."""
-    name = next(iter(values)) if query is None else query
-    if name not in list(values):
-        raise ParameterError("query", query, f"one of {list(values)}")
-    column = values[name]
-    if isinstance(frame.schema[column], pl.List):
-        # A row of a chart for every bin, or every value.
-        labels = (f"{name}_bin", f"{name}_edge") if column == name else (name,)
-        beside = [label for label in labels if label in frame.columns]
-        ends = [f"{name}_lower", f"{name}_upper"] if beside else []
-        frame = frame.explode(column, *beside, *ends)
-        by = (*by, *beside)
-        if column != name:
-            # A group in which no value is shown has none.
-            frame = frame.filter(pl.col(column).is_not_null())
-            frame = frame.rename({f"{name}{end}": f"{column}{end}" for end in SUFFIXES[1:]})
-    return charts.draw_groups(frame, by, column, 30 if top is None else top, path, candidates=candidates.get(name))

@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast import charts
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.aggregation import Grouping, Prepared, prepare
 from dpfast.aggregation.keys import name_of
-from dpfast.charts.drawing import ChartPath
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.queries import Measure
 from dpfast.releases.blueprint import DrawnBlueprint
 from dpfast.releases.caveats import caveats
+from dpfast.releases.layout import Layout
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.rows.filters import in_short
 from dpfast.synthesis.estimate import Estimate
 from dpfast.workloads import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["CONSIDERED", "Cells", "HistogramBlueprint", "read_cells"]
 
@@ -93,7 +89,9 @@ class HistogramBlueprint(DrawnBlueprint):
         return Release(
             _about=f"{len(self.workload):,} answers",
             _make_frame=frame,
-            _chart=_draw_answers,
+            _layout=Layout(tuple(self.by), asks=len(self.schema()) - len(self.answered)),
+            _unit=self.unit,
+            _warnings=self.warnings,
             _explained=self.explain(),
             spent=self.budget,
             entry=entry,
@@ -104,17 +102,6 @@ class HistogramBlueprint(DrawnBlueprint):
 
 def _estimates(keys: pl.DataFrame, cells: NDArray[np.float64]) -> pl.DataFrame:
     return keys.with_columns(pl.Series("estimate", cells.reshape(-1)))
-
-
-def _draw_answers(frame: pl.DataFrame, path: ChartPath, query: str | None, top: int | None) -> Figure:
-    """Draw the answers in the order of the queries, with their 95% intervals where these are known."""
-    for name, given in (("query", query), ("top", top)):
-        if given is not None:
-            raise ParameterError(name, given, "left out for a workload, of which all answers are drawn")
-    answers, *bounds = (
-        frame[name].to_numpy() for name in ("answer", "answer_lower", "answer_upper") if name in frame.columns
-    )
-    return charts.draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
 
 
 _Kind = TypeVar("_Kind", bound=HistogramBlueprint)

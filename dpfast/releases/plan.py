@@ -6,7 +6,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import numpy as np
 import polars as pl
@@ -15,19 +16,25 @@ from numpy.typing import NDArray
 from dpfast.accounting.budget import ConcentratedAmounts
 from dpfast.aggregation.lost_threads import refuse_lost_threads
 from dpfast.arguments import Flag, Numeric
+from dpfast.charts import check_plot, draw_planned_errors
+from dpfast.charts.look import ChartPath
 from dpfast.errors import LedgerError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
-from dpfast.ledger.payment import LEDGER, Payment, refuse_repeatable
+from dpfast.ledger.payment import LEDGER, pay, refuse_repeatable
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Keystream, Purpose, Random, SystemRandom, process_mark
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
+from dpfast.releases.planned_errors import Budgets, asked_budgets, errors_at
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.releases.showing import card_of_plan, shown_plan
 from dpfast.showing import Card, Shown
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = ["Plan", "bounding_words"]
 
@@ -37,9 +44,15 @@ MEASURES = Flag()
 class Plan(Shown):
     """A release that can be run, once: made by `plan`, without looking at the data."""
 
-    def __init__(self, blueprint: Blueprint, request: Request | None = None) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        request: Request | None = None,
+        draw_up: Callable[[Request], Blueprint] | None = None,
+    ) -> None:
         self._blueprint = blueprint
         self._request = request
+        self._draw_up = draw_up
         self._lock = threading.RLock()
         self._running = False
         self._ledger: Ledger | None = None
@@ -131,6 +144,50 @@ class Plan(Shown):
 
         """
         return self._blueprint.error(ALPHA.read("alpha", alpha))
+
+    def plot_error(
+        self,
+        path: ChartPath = None,
+        *,
+        epsilon: Budgets = None,
+        rho: Budgets = None,
+        alpha: Annotated[Numeric, ALPHA] = 0.05,
+    ) -> alt.LayerChart:
+        """Draw how far off answers would be at other budgets: a line for every query, before anything is charged.
+
+        Guarantee
+            Nothing is charged, and no row of the data is read.
+
+        Parameters
+        ----------
+        path
+            Where to write the chart; the suffix decides its kind (``.png``, ``.svg``, ``.pdf``). None for none.
+        epsilon, rho
+            The budgets, at most 100, of the kind that the plan has; by default from a tenth to ten times its own.
+        alpha
+            The probability that an error is exceeded, as for `error`. Of a workload, errors are root mean squares.
+
+        Returns
+        -------
+        altair.LayerChart
+            The chart, both its axes logarithmic.
+
+        Raises
+        ------
+        ParameterError
+            Altair is not installed, budgets are of another kind or range, or errors are not known beforehand.
+
+        """
+        check_plot(path)
+        alpha = ALPHA.read("alpha", alpha)
+        kind, budgets = asked_budgets(self._blueprint, epsilon, rho)
+        assert self._request is not None
+        assert self._draw_up is not None
+        errors = errors_at(self._blueprint, self._request, self._draw_up, kind, budgets, alpha)
+        of_workload = self._request.workload is not None
+        what = "root mean square error" if of_workload else f"error exceeded with probability {alpha:g}"
+        note = "Of the noise alone, in each query's own unit: bounds and clipping are not in it."
+        return draw_planned_errors(budgets, errors, kind, what, note, path)
 
     def run(self, ledger: Annotated[Ledger, LEDGER], *, random: Random = None, progress: TellStages = None) -> Release:
         """Charge the ledger, read the data, draw the noise once, and keep the result.
@@ -242,14 +299,14 @@ class Plan(Shown):
         progress("charging the ledger")
         _refuse_fork(process)  # else it would pay for what it may not keep
         about = Identity(blueprint.dataset, blueprint.privacy_unit, blueprint.unit.neighbors)
-        self._entry = entry = Payment(ledger, about).charge(blueprint.charges)
-        assert entry is not None
+        paid = pay(ledger, about, blueprint.charges)
+        self._entry = paid.entry
 
         def stage(name: str) -> None:
             progress(name)
             _refuse_fork(process)  # the engine's threads are not in a fork
 
-        release = blueprint.carry_out(entry, bounding_words, stage)
+        release = replace(blueprint.carry_out(paid.entry, bounding_words, stage), _paid=paid)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
         _refuse_fork(process)
         return release

@@ -262,7 +262,7 @@ def plan(
     """
     # A request has these arguments as its fields.
     request = Request(**locals())
-    return Plan(draw_up(request), request)
+    return Plan(draw_up(request), request, draw_up)
 
 
 def release(
@@ -318,7 +318,7 @@ def release(
     if error is not None:
         asked["budget"] = limit_of(budget, LEDGER.read("ledger", ledger).accountant)
     request = Request(**asked)
-    return Plan(draw_up(request), request).run(ledger)
+    return Plan(draw_up(request), request, draw_up).run(ledger)
 
 
 def draw_up(request: Request) -> Blueprint:

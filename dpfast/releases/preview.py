@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import polars as pl
 
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath
-from dpfast.charts.groups import OWN_TOP
+from dpfast.charts.chosen import OWN_TOP
+from dpfast.charts.look import ChartPath, check_plot
 from dpfast.charts.previews import draw_preview
 from dpfast.errors import ParameterError
 from dpfast.releases.showing import card_of_table, shown_table
 from dpfast.showing import Card, Shown
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["MARK", "Preview"]
 
@@ -81,7 +81,7 @@ class Preview(Shown):
 
     def plot(
         self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None
-    ) -> Figure:
+    ) -> alt.LayerChart:
         """Draw the exact figures of the largest groups, and what is shown of them.
 
         Parameters
@@ -95,15 +95,16 @@ class Preview(Shown):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        altair.LayerChart
             The chart.
 
         Raises
         ------
         ParameterError
-            There is no such figure, or it is none that can be drawn, or matplotlib is not installed.
+            There is no such figure, or it is none that can be drawn, or Altair is not installed.
 
         """
+        check_plot(path)
         drawable = self._summary.filter(pl.col("deviation").is_not_null())["query"].to_list()
         if not drawable:
             raise ParameterError("query", query, "a figure that is a number, of which there is none")
@@ -112,7 +113,9 @@ class Preview(Shown):
             raise ParameterError("query", query, f"one of {drawable}")
         shown = 30 if top is None else OWN_TOP.read("top", top)
         frame = self._frame.filter(query=name)
-        return draw_preview(frame, self._by, name, shown, f"{MARK}.\n{self.repeats} draws of {self.rows_of}.", path)
+        return draw_preview(
+            frame, self._by, name, shown, [f"{MARK}.", f"{self.repeats} draws of {self.rows_of}."], path
+        )
 
     def _about(self) -> Iterator[str]:
         yield MARK

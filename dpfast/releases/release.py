@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from textwrap import shorten
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,23 +13,29 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import polars as pl
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath
-from dpfast.charts.groups import OWN_TOP
-from dpfast.errors import DpfastError
+from dpfast.charts import check_plot, draw_answers, draw_groups
+from dpfast.charts.chosen import OWN_TOP
+from dpfast.charts.look import ChartPath
+from dpfast.errors import DpfastError, ParameterError
+from dpfast.ledger.receipt import Receipt
+from dpfast.pages import Overwrite, PagePath, check_page, save_page
 from dpfast.releases.cut_report import Cut
+from dpfast.releases.layout import ANSWER, Layout
 from dpfast.releases.lazy import Figures, scan_figures
+from dpfast.releases.report import page_of_release
 from dpfast.releases.showing import card_of_release, shown_release
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.estimate import Estimate
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
-__all__ = ["Chart", "Release"]
+__all__ = ["Release"]
 
-#: Draws a frame: to which path, which query, and how many groups.
-Chart: TypeAlias = "Callable[[pl.DataFrame, ChartPath, str | None, int | None], Figure]"
+#: How many groups a chart shows, and the ends of a workload's intervals.
+_TOP, _ENDS = 30, (f"{ANSWER}_lower", f"{ANSWER}_upper")
 
 _Query: TypeAlias = Annotated[str | None, Special(lambda: (5, True, 0.5, b"n", "none such", ["n"]), optional=True)]
 
@@ -60,7 +67,7 @@ class Release(Shown):
     entry: int
     _about: str
     _make_frame: Callable[[], pl.DataFrame]
-    _chart: Chart
+    _layout: Layout
     #: Or what makes it, of public facts alone: few ask for it.
     _explained: str | Callable[[], str]
     _why_empty: str = "there are no queries"
@@ -68,6 +75,10 @@ class Release(Shown):
     _estimate: Estimate | None = None
     _cut: Cut | None = None
     _chosen: Mapping[str, Any] | None = None
+    _unit: PrivacyUnit | None = None
+    _warnings: tuple[str, ...] = ()
+    #: What the ledger said of the charge.
+    _paid: Receipt | None = None
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
@@ -192,7 +203,7 @@ class Release(Shown):
 
     def plot(
         self, path: ChartPath = None, *, query: _Query = None, top: Annotated[int | None, OWN_TOP] = None
-    ) -> Figure:
+    ) -> alt.LayerChart:
         """Draw one query's groups with their intervals, or a workload's answers in the order of its queries.
 
         Parameters
@@ -207,16 +218,69 @@ class Release(Shown):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        altair.LayerChart
             The chart.
 
         Raises
         ------
         ParameterError
-            The query is not one of this release, or matplotlib is not installed.
+            The query is not one of this release, or Altair is not installed.
 
         """
-        return self._chart(self.frame, path, query, OWN_TOP.read_optional("top", top))
+        check_plot(path)
+        most = OWN_TOP.read_optional("top", top)
+        if self._layout.asks:
+            for name, given in (("query", query), ("top", top)):
+                if given is not None:
+                    raise ParameterError(name, given, "left out for a workload, of which all answers are drawn")
+            answers, *bounds = (
+                self._frame[name].to_numpy() for name in (ANSWER, *_ENDS) if name in self._frame.columns
+            )
+            return draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
+        return draw_groups(self._layout.choose(self._frame, query, _TOP if most is None else most), path)
+
+    def report(self, path: PagePath, *, overwrite: Overwrite = False) -> Path:
+        """Write a page of HTML about this release: one file that needs no network and runs nothing.
+
+        It says in plain words what was released and what is promised to whom, and shows the figures with their
+        intervals, the budget before and after, the plan, and versions. Of many groups it draws the largest, and lists
+        the first thousands.
+
+        Guarantee
+            Post-processing: the page has nothing but what this release holds already, and costs nothing. All text in it
+            is escaped.
+
+        Parameters
+        ----------
+        path
+            Where to write it; it ends in ``.html``.
+        overwrite
+            Whether an earlier page may be replaced. A file that is no page, such as a ledger, is not in any case.
+
+        Returns
+        -------
+        pathlib.Path
+            Where it is.
+
+        Raises
+        ------
+        ParameterError
+            The path is no place for it, or cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import dpfast as dpf
+        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
+        >>> asked = dict(by="city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
+        >>> release = dpf.release(trips, **asked, ledger=dpf.Ledger(epsilon=1.0))
+        >>> page = release.report(tempfile.mkdtemp() + "/rides.html").read_text()
+        >>> "<h1" in page, "<script" in page
+        (True, False)
+
+        """
+        check_page(path, overwrite)
+        return save_page(page_of_release(self).html(), path, overwrite)
 
     def __repr__(self) -> str:
         """Show the first rows, each value with its interval, and what they cost."""

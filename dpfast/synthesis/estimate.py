@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath, Title
+from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError
@@ -21,7 +21,7 @@ from dpfast.workloads import Workload
 from dpfast.workloads.histograms import no_arrays
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
     from dpfast.accounting.budget import ShownAmounts
     from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
@@ -284,7 +284,7 @@ class Estimate(Shown):
         histogram: Annotated[ArrayLike | None, Special(lambda: (*no_arrays(), [1.5] * 20), optional=True)] = None,
         *,
         title: Title = None,
-    ) -> Figure:
+    ) -> alt.LayerChart:
         """Draw how far the answers are from those of a histogram, query by query; without one, the answers.
 
         The chart shows the true histogram's answers: give one that is public.
@@ -300,13 +300,13 @@ class Estimate(Shown):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        altair.LayerChart
             The chart.
 
         Raises
         ------
         ParameterError
-            matplotlib is not installed, the path's suffix is no kind of chart, or the histogram has another shape.
+            Altair is not installed, the path's suffix is no kind of chart, or the histogram has another shape.
 
         """
         from dpfast.charts import draw_answers, draw_errors

@@ -13,7 +13,7 @@ import polars as pl
 
 import dpfast as dpf
 from dpfast.accounting.budget import Amounts
-from dpfast.charts import check_chart
+from dpfast.charts import check_plot
 from dpfast.cli.demo.flights import DATASET, read_flights
 from dpfast.cli.documents import ledger_facts, wants_document, write_document
 from dpfast.cli.errors import FileTroubleError
@@ -93,7 +93,7 @@ def run_demo(folder: Path, epsilon: float) -> None:
         A package is missing, a parameter is not allowed, or a file cannot be written.
 
     """
-    check_chart(None)
+    check_plot(folder / "chart.png")
     show = console().print
     with Progress() as progress:
         flights = read_flights()
@@ -117,6 +117,7 @@ def run_demo(folder: Path, epsilon: float) -> None:
             if release.frame.height > _CHARTED:
                 written.append(folder / f"{query}-all.svg")
                 release.plot(written[-1], query=query, top=min(release.frame.height, _MOST_CHARTED))
+        written.append(release.report(folder / "report.html", overwrite=True))
     if wants_document():
         charged = ledger_facts(ledger, str(path), entry=release.entry, charged=release.spent)
         write_document(

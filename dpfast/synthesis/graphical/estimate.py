@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
-from dpfast.charts.drawing import ChartPath, Title
+from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
@@ -25,7 +25,7 @@ from dpfast.synthesis.graphical.errors import PairErrors
 from dpfast.synthesis.graphical.rounds import ModelRounds
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 __all__ = ["Columns", "ModelEstimate", "read_columns"]
 
@@ -168,7 +168,7 @@ class ModelEstimate(Shown):
         schema: dict[str, Any] = {"columns": pl.List(pl.String), "measured": pl.Boolean}
         return pl.DataFrame(rows, schema | {"lower": pl.Float64, "upper": pl.Float64}, orient="row")
 
-    def plot(self, path: ChartPath = None, *, title: Title = None) -> Figure:
+    def plot(self, path: ChartPath = None, *, title: Title = None) -> alt.LayerChart:
         """Draw the counts that were measured, with their noise, against the model's.
 
         Parameters
@@ -180,13 +180,13 @@ class ModelEstimate(Shown):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        altair.LayerChart
             The chart; post-processing, as all that is here.
 
         Raises
         ------
         ParameterError
-            matplotlib is not installed, or the path's suffix is no kind of chart.
+            Altair is not installed, or the path's suffix is no kind of chart.
 
         """
         from dpfast.charts import draw_marginals
