@@ -106,15 +106,22 @@ def regret(averages: pl.DataFrame, choice: str = CHOICE, among: Iterable[str] | 
 
 
 def regret_by(chosen: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Return for each group the share of combinations within `CLOSE` times the best, the mean and the worst ratio."""
+    """Return for each group the share of combinations within `CLOSE` times the best, the mean and the worst ratio.
+
+    ``surely worst`` is the worst ratio among those combinations where the choice is not competitive: with few trials
+    the largest of many ratios is luck, even where the choice is the very mechanism that is the best. Null if none is.
+    """
     return (
         chosen.group_by(columns)
         .agg(
             combinations=pl.len(),
             close=(pl.col("ratio") <= CLOSE).mean(),
             twice=(pl.col("ratio") <= 2.0).mean(),
+            competitive=pl.col("competitive").mean(),
             mean=pl.col("ratio").log().mean().exp(),
             worst=pl.col("ratio").max(),
+            surely=pl.col("ratio").filter(~pl.col("competitive")).max(),
         )
+        .rename({"surely": "surely worst"})
         .sort(columns)
     )

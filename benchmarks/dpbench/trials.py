@@ -7,8 +7,10 @@ in any order, in any process, and whatever else is run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,7 @@ from benchmarks.dpbench.datasets import Dataset, digest, number_of
 from benchmarks.dpbench.mechanisms import mechanisms_named
 from benchmarks.dpbench.questions import scaled_errors, workload_named
 
-__all__ = ["SCHEMA", "Combination", "measure", "shape_name"]
+__all__ = ["SCHEMA", "Combination", "in_turns", "measure", "shape_name"]
 
 SCHEMA = pl.Schema(
     {
@@ -99,3 +101,16 @@ def measure(
             about = (dataset.name, dataset.kind, dataset.axes, *combination.key[1:])
             rows.append((*about, mechanism.name, trial, l2, l1, seconds, refused, seed, data, code))
     return rows
+
+
+def in_turns(
+    combination: Combination, names: Iterable[str], seed: int = 2016, error: str = "l2"
+) -> dict[str, Callable[[], float]]:
+    """Return for each mechanism a function whose calls give the errors of trial after trial; NaN where it refused."""
+    place = SCHEMA.names().index(error)
+
+    def one(name: str, trials: Iterable[int]) -> float:
+        found = measure(combination, [(name, next(iter(trials)))], seed, "")[0][place]
+        return float("nan") if found is None else float(found)  # type: ignore[arg-type]
+
+    return {name: partial(one, name, count()) for name in names}
