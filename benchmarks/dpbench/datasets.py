@@ -20,7 +20,7 @@ from benchmarks.dpbench.folder import files_of, read_counts
 from benchmarks.dpbench.made_lines import MADE_LINES
 from benchmarks.dpbench.made_planes import MADE_PLANES
 from benchmarks.dpbench.real import REAL, real_counts
-from benchmarks.dpbench.shapes import LINES, PLANES, Shape, coarsened, histogram
+from benchmarks.dpbench.shapes import LINES, PLANES, coarsened, histogram
 from dpfast.errors import ParameterError
 
 __all__ = ["KINDS", "Dataset", "digest", "folder_datasets", "is_held_out", "known", "named", "number_of"]
@@ -28,6 +28,7 @@ __all__ = ["KINDS", "Dataset", "digest", "folder_datasets", "is_held_out", "know
 #: Where datasets come from.
 KINDS = ("made", "held out", "published shape", "real", "folder")
 _MANY = 64
+_PUBLISHED = {shape.name: shape for shape in (*LINES, *PLANES)}
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def _coarse(counts: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.flo
 
 
 @lru_cache(_MANY)
-def _published(shape_of: Shape, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return _coarse(histogram(shape_of), shape)
+def _published(name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return _coarse(histogram(_PUBLISHED[name]), shape)
 
 
 @lru_cache(_MANY)
@@ -119,8 +120,8 @@ def known() -> dict[str, Dataset]:
         for name in families
     ]
     found += [
-        Dataset(shape.name, "published shape", len(shape.shape), partial(_published, shape), shape.shape)
-        for shape in (*LINES, *PLANES)
+        Dataset(name, "published shape", len(shape.shape), partial(_published, name), shape.shape)
+        for name, shape in _PUBLISHED.items()
     ]
     found += [
         Dataset(name, "real", len(column.shape), partial(_real, name), column.shape)
