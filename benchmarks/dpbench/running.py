@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -137,7 +138,7 @@ def _measured(work: Sequence[Work], seed: int, processes: int) -> Iterator[list[
     os.environ.update(dict.fromkeys(_SINGLE_THREADED, "1"))
     waiting: set[Future[list[tuple[object, ...]]]] = set()
     try:
-        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
             try:
                 for combination, missing in work:
                     waiting.add(pool.submit(measure, combination, missing, seed, code))
@@ -157,6 +158,11 @@ def _measured(work: Sequence[Work], seed: int, processes: int) -> Iterator[list[
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _leave_interrupts() -> None:
+    """Leave the interrupt of a terminal, which reaches all processes, to the one that writes the results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -103,13 +103,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suite; return 0, or 2 where an argument is wrong (one line says which)."""
     given = parser().parse_args(arguments)
     try:
-        return _run(given, "python -m benchmarks.dpbench " + " ".join(sys.argv[1:] if arguments is None else arguments))
+        return _run(given, _command(sys.argv[1:] if arguments is None else arguments))
     except (ParameterError, DataError) as error:
         print(f"accuracy: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("ended; --resume goes on from what was written" if given.out else "ended", file=sys.stderr)
         return 130
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the command without what does not change its results: where they go, and by how many processes."""
+    kept, place = ["python -m benchmarks.dpbench"], 0
+    while place < len(words):
+        name = words[place].split("=")[0]
+        if name in ("--out", "--page", "--processes") and "=" not in words[place]:
+            place += 1
+        elif name not in ("--out", "--page", "--processes", "--resume"):
+            kept.append(words[place])
+        place += 1
+    return " ".join(kept)
 
 
 def _run(given: argparse.Namespace, command: str) -> int:
@@ -154,7 +167,7 @@ def _run(given: argparse.Namespace, command: str) -> int:
         took = time.monotonic() - started
         print(f"{len(wanted):,} combinations, {results.height:,} trials, {took:.0f} s", file=sys.stderr)
     charts = _draw(results, given.page, given.error) if given.page is not None else []
-    text = page(results, command=command.strip(), error=given.error, charts=charts)
+    text = page(results, command=command, error=given.error, charts=charts)
     if given.page is None:
         print(text)
     else:

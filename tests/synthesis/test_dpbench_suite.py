@@ -141,6 +141,7 @@ def test_the_command_writes_results_page_and_charts(tmp_path, capsys):
     text = shown.read_text()
     assert text.startswith("# Accuracy of histograms")
     assert "What `estimate_histogram` loses by choosing" in text
+    assert f"`python -m benchmarks.dpbench --quick {' '.join(few)}`" in text, "nothing of where it went"
     for path in tmp_path.glob("*.svg"):
         assert f"]({path.name})" in text
         assert path.read_text().startswith("<?xml")
