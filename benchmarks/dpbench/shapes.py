@@ -228,7 +228,7 @@ def histogram(shape: Shape) -> NDArray[np.int64]:
 def coarsened(counts: NDArray[np.int64], side: int) -> NDArray[np.int64]:
     """Return a histogram with ``side`` cells along each attribute, neighbouring cells summed."""
     for axis in range(counts.ndim):
-        starts = np.arange(side) * (counts.shape[axis] // side)
+        starts = np.arange(side) * counts.shape[axis] // side
         counts = np.add.reduceat(counts, starts, axis=axis)
     return counts
 

@@ -60,10 +60,10 @@ def report(results: pl.DataFrame) -> str:
     cells = results.select(_CELL).unique().height
     parts = [
         "# DPBench's protocol over made-up histograms",
-        "Written by `python -m benchmarks.dpbench --write`. Histograms have the scale and the share of empty cells of "
-        "DPBench's (Hay, Machanavajjhala, Miklau, Chen, Zhang 2016) and nothing else of them; epsilon is 0.1, the "
-        "workload all prefixes in one dimension and 2,000 random rectangles in two. An algorithm's error is the mean "
-        "over samples and runs of |answers - truth| / (scale x queries), its ratio that over the least of all "
+        "Written by `python -m benchmarks.dpbench.published --write`. Histograms have the scale and the share of empty "
+        "cells of DPBench's (Hay, Machanavajjhala, Miklau, Chen, Zhang 2016) and nothing else of them; epsilon is 0.1, "
+        "the workload all prefixes in one dimension and 2,000 random rectangles in two. An algorithm's error is the "
+        "mean over samples and runs of |answers - truth| / (scale x queries), its ratio that over the least of all "
         "algorithms on the same shape, domain and scale. All errors are in results.csv.",
         f"**{CHOICE}**, what dpf.estimate_histogram takes for such workloads, is "
         f"within {CLOSE} times the best on **{close_share(results):.1%}** of {cells} combinations.",

@@ -1,0 +1,126 @@
+"""The summary of results as a page in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from benchmarks.dpbench.judging import CLOSE, compared, means, regret, regret_by, winners
+from benchmarks.dpbench.mechanisms import CHOICE
+
+__all__ = ["markdown", "page"]
+
+_MOST_WORST = 15
+_NAMES = {"close": f"within {CLOSE}", "twice": "within 2", "mean": "geometric mean"}
+
+
+def markdown(frame: pl.DataFrame) -> str:
+    """Return a frame as a table."""
+    with pl.Config(
+        tbl_formatting="ASCII_MARKDOWN",
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=1_000,
+        fmt_str_lengths=100,
+        float_precision=2,
+        tbl_cell_numeric_alignment="RIGHT",
+        thousands_separator=",",
+    ):
+        return str(frame.rename({old: new for old, new in _NAMES.items() if old in frame.columns}))
+
+
+def _percent(*columns: str) -> list[pl.Expr]:
+    # Rounded down: what does not hold everywhere is never shown as 100%.
+    return [pl.format("{}%", (100 * pl.col(name)).floor().cast(pl.Int64)).alias(name) for name in columns]
+
+
+def _about(rows: pl.DataFrame, error: str, command: str) -> str:
+    counted = rows.group_by("kind").agg(pl.n_unique("dataset")).sort("kind")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counted.iter_rows())
+    cells = rows.select("dataset", "shape", "scale", "epsilon", "workload").n_unique()
+    ranges = [f"{name} {rows[name].min():,g} to {rows[name].max():,g}" for name in ("scale", "epsilon")]
+    trials = rows["trial"].max() + 1
+    wrong = "|answers - truth|" if error == "l2" else "the sum of |answer - truth|"
+    return (
+        f"Written by `{command}`. Mechanisms of dpfast by the protocol of DPBench (Hay, Machanavajjhala, Miklau, "
+        f"Chen, Zhang 2016): {cells:,} combinations of dataset ({kinds}), shape, {', '.join(ranges)} and workload, "
+        f"{trials} trials of each, every trial on a new sample of as many records as the scale says. An error is "
+        f"{wrong} / (scale x queries), the mean over trials; one that is smaller than what a single wrong record makes "
+        f"counts as that. A ratio is an error over the least of all mechanisms on the same combination (`uniform`, the "
+        f"baseline, apart). The least of several means has luck in it: a perfect choice has ratios a little above 1. A "
+        f"mechanism is competitive where Welch's test at 5%, divided by the number of others, does not tell it from "
+        f"the best one."
+    )
+
+
+def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequence[str] = ()) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    command
+        What wrote the results.
+    error
+        "l2" or "l1".
+    charts
+        Paths of charts, as the page shall show them.
+
+    """
+    averages = means(rows, error)
+    parts = ["# Accuracy of histograms", _about(rows, error, command)]
+    if averages.is_empty():
+        return "\n\n".join([*parts, "No mechanism gave an estimate.", *_refused(rows)]) + "\n"
+    if CHOICE in averages["mechanism"].to_list() and averages["mechanism"].n_unique() > 1:
+        parts += _of_the_choice(regret(averages))
+    every = winners(compared(averages)).with_columns(*_percent("best", "competitive", "close"))
+    about = "On what share of combinations each is the best, competitive, and close to the best."
+    parts += ["## All mechanisms", about]
+    for (axes, workload), table in every.group_by(["axes", "workload"], maintain_order=True):
+        parts += [f"### {workload}, {axes}-D", markdown(table.drop("axes", "workload"))]
+    parts += _confidence(averages)
+    parts += [f"![{path.rsplit('/')[-1].removesuffix('.svg').replace('_', ' ')}]({path})" for path in charts]
+    return "\n\n".join([*parts, *_refused(rows)]) + "\n"
+
+
+def _of_the_choice(chosen: pl.DataFrame) -> list[str]:
+    """Return how far `estimate_histogram` is from the best of all."""
+    shown = _percent("close", "twice", "competitive")
+    tables = {
+        "by workload": regret_by(chosen, "kind", "axes", "workload"),
+        "by scale times epsilon": regret_by(chosen.with_columns(signal=_signal()), "axes", "signal"),
+        "by shape of the histogram": regret_by(chosen, "axes", "shape"),
+    }
+    worst = chosen.sort("ratio", descending=True).head(_MOST_WORST)
+    columns = ["dataset", "shape", "scale", "epsilon", "workload", "best_mechanism", "ratio", "competitive"]
+    about = (
+        "`surely worst` is the worst ratio where the choice is not competitive. Where it is, chance may explain the "
+        "ratio: heavy tails of single trials make large ones even of two runs of the same mechanism."
+    )
+    parts = [f"## What `{CHOICE}` loses by choosing", about]
+    for title, table in tables.items():
+        parts += [f"### {title[0].upper()}{title[1:]}", markdown(table.with_columns(*shown))]
+    return [*parts, f"### The {worst.height} worst", markdown(worst.select(columns))]
+
+
+def _signal() -> pl.Expr:
+    """Return the order of magnitude of scale times epsilon."""
+    power = (pl.col("scale") * pl.col("epsilon")).log10().round().cast(pl.Int64)
+    return pl.format("10^{}", power)
+
+
+def _confidence(averages: pl.DataFrame) -> list[str]:
+    """Return how wide the means' intervals are."""
+    known = averages.drop_nulls("half").filter(pl.col("mean") > 0)
+    if known.is_empty():
+        return []
+    half = (known["half"] / known["mean"]).quantile(0.5)
+    return [f"Half of all means have a 95% interval (Student's law) of at most ±{half:.0%} of the mean."]
+
+
+def _refused(rows: pl.DataFrame) -> list[str]:
+    """Return what mechanisms refused or failed at."""
+    refused = rows.drop_nulls("refused").group_by("mechanism", "refused").agg(trials=pl.len()).sort("mechanism")
+    return ["## Refused, or failed", markdown(refused)] if refused.height else []
