@@ -29,10 +29,10 @@ FLOORS = [
     ("threads", "progress", "randomness", "testing"),
     ("turns",),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
-    ("columns",),
+    ("columns", "charts"),
     ("accounting", "rows"),
-    ("queries",),
-    ("aggregation", "charts"),
+    ("queries", "pages"),
+    ("aggregation",),
     ("domain",),
     ("workloads",),
     ("ledger", "mechanisms"),

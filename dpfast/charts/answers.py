@@ -122,7 +122,7 @@ def draw_errors(
     base = alt.Chart(rows_of({"truth": truth[shown], "error": errors[shown]}))
     y = alt.Y("error:Q", axis=number_axis("absolute error"))
     dots = base.mark_circle(color=DOT, size=24 if shown.size <= _MOST_LARGE else 6, opacity=0.6)
-    dots = dots.encode(x=alt.X("truth:Q", axis=number_axis("true answer")), y=y, tooltip=["truth", "error"])
+    dots = dots.encode(x=alt.X("truth:Q", axis=number_axis("true answer")), y=y, tooltip=["truth:Q", "error:Q"])
     mean = float(finite(errors).mean())
     line = alt.Chart(alt.Data(values=[{"error": mean, "said": f"mean {mean:,.4g}"}])).encode(y=y)
     name = line.mark_text(color=LINE, align="right", baseline="bottom", dx=-4, dy=-3).encode(

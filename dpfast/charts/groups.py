@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import polars as pl
 
-from dpfast.charts.chosen import MOST, ChosenGroups
-from dpfast.charts.look import BAR, DOT, FAINT, INK, WHISKER, ChartPath, finite, layer, number_axis, rows_of, save_plot
+from dpfast.charts.chosen import MOST, TOP, ChosenGroups, choose_groups
+from dpfast.charts.look import (
+    BAR,
+    DOT,
+    FAINT,
+    INK,
+    WHISKER,
+    ChartPath,
+    check_plot,
+    finite,
+    layer,
+    number_axis,
+    rows_of,
+    save_plot,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,13 +36,22 @@ _FEWEST = 3
 _DAY = 86_400_000
 
 
-def draw_groups(chosen: ChosenGroups, path: ChartPath = None) -> alt.LayerChart:
-    """Draw the groups that were chosen with their 95% intervals.
+def draw_groups(
+    frame: pl.DataFrame,
+    by: Sequence[str],
+    name: str,
+    top: Annotated[int, TOP],
+    path: ChartPath = None,
+    *,
+    candidates: Sequence[Any] | None = None,
+    in_order: bool = False,
+) -> alt.LayerChart:
+    """Draw one released query's largest groups with their 95% intervals.
 
     Parameters
     ----------
-    chosen
-        What `choose_groups` returns.
+    frame, by, name, top, candidates, in_order
+        As for `choose_groups`.
     path
         Where to write the chart as well; None for nowhere.
 
@@ -36,7 +60,20 @@ def draw_groups(chosen: ChosenGroups, path: ChartPath = None) -> alt.LayerChart:
     altair.LayerChart
         The chart; a notebook shows it.
 
+    Raises
+    ------
+    ParameterError
+        Altair is not installed, the path's suffix is no kind of chart, or ``top`` is out of range.
+
     """
+    check_plot(path)
+    most = TOP.read("top", top)
+    chart = _drawn(choose_groups(frame, by, name, most, candidates=candidates, in_order=in_order))
+    save_plot(chart, path)
+    return chart
+
+
+def _drawn(chosen: ChosenGroups) -> alt.LayerChart:
     import altair as alt
 
     times = _DAY if chosen.unit == "days" else 1
@@ -73,20 +110,16 @@ def draw_groups(chosen: ChosenGroups, path: ChartPath = None) -> alt.LayerChart:
     if not chosen.with_zero and chosen.unit != "days" and chosen.places is None:
         notes.append("The axis does not begin at 0.")
     if not chosen.labels:
-        return _nothing(chosen, path)
-    chart = layer(chosen.title, notes, *marks, height=height)
-    save_plot(chart, path)
-    return chart
+        return _nothing(chosen)
+    return layer(chosen.title, notes, *marks, height=height)
 
 
-def _nothing(chosen: ChosenGroups, path: ChartPath) -> alt.LayerChart:
+def _nothing(chosen: ChosenGroups) -> alt.LayerChart:
     """Draw that there is no group."""
     import altair as alt
 
     said = alt.Chart(alt.Data(values=[{"said": "No group was large enough to be shown."}]))
-    chart = layer(chosen.title, [chosen.noise], said.mark_text(color=INK, fontSize=13).encode(text="said:N"), height=60)
-    save_plot(chart, path)
-    return chart
+    return layer(chosen.title, [chosen.noise], said.mark_text(color=INK, fontSize=13).encode(text="said:N"), height=60)
 
 
 def _others(groups: int) -> str:

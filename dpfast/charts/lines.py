@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ def draw_left(
     import altair as alt
 
     names = list(left)
-    columns = {
+    columns: dict[str, Any] = {
         "charges": np.tile(charges, len(names)),
         "left": np.concatenate([np.empty(0), *left.values()]),
         "amount": np.repeat(names, len(charges)).tolist(),
@@ -108,7 +108,7 @@ def draw_planned_errors(
     import altair as alt
 
     names = list(errors)
-    columns = {
+    columns: dict[str, Any] = {
         "budget": [*budgets] * len(names),
         "error": np.concatenate([np.asarray(line, np.float64) for line in errors.values()]),
         "query": np.repeat(names, len(budgets)).tolist(),

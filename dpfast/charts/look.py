@@ -21,8 +21,6 @@ from dpfast.errors import ParameterError, Words
 if TYPE_CHECKING:
     import altair as alt
 
-    #: A chart of one kind of marks, or of several above each other.
-    AnyChart = alt.Chart | alt.LayerChart
 
 __all__ = [
     "BAR",
@@ -161,7 +159,7 @@ def _broken(notes: Sequence[str], longest: int = 96) -> list[str]:
     return lines
 
 
-def save_plot(chart: AnyChart, path: ChartPath) -> None:
+def save_plot(chart: alt.LayerChart, path: ChartPath) -> None:
     """Write a chart, if there is a path."""
     if path is None:
         return

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from dpfast.charts.chosen import LONGEST_LABEL, ChosenGroups, choose_groups
 from dpfast.errors import ParameterError
 from dpfast.queries import ModeQuery, QuantileQuery, RankedQuery
 from dpfast.releases.planned_queries import COUNT, SUFFIXES, PlannedQuery
 
-__all__ = ["ANSWER", "Layout", "layout_of"]
+__all__ = ["ANSWER", "Drawn", "Layout", "layout_of"]
 
 #: The columns of a workload's answers.
 ANSWER = "answer"
+
+
+class Drawn(NamedTuple):
+    """What a chart of one query shows, as `dpfast.charts.chosen.choose_groups` takes it."""
+
+    frame: pl.DataFrame
+    by: tuple[str, ...]
+    name: str
+    candidates: Sequence[Any] | None
+    in_order: bool
 
 
 @dataclass(frozen=True)
@@ -58,11 +67,8 @@ class Layout:
             raise ParameterError("query", query, f"one of {list(self.values)}")
         return self.values[name]
 
-    def choose(self, frame: pl.DataFrame, query: str | None, top: int, *, longest: int = LONGEST_LABEL) -> ChosenGroups:
-        """Return the groups of one query that a chart shows.
-
-        Lists have a row for every bin, or every value: these come in their order.
-        """
+    def drawn(self, frame: pl.DataFrame, query: str | None) -> Drawn:
+        """Return what a chart of one query shows: of lists a row for every bin, or every value."""
         column, by = self.column(query), self.by
         name = query if query is not None else next(iter(self.values))
         lists = isinstance(frame.schema[column], pl.List)
@@ -70,14 +76,13 @@ class Layout:
             labels = (f"{name}_bin", f"{name}_edge") if column == name else (name,)
             beside = [label for label in labels if label in frame.columns]
             ends = [f"{name}_lower", f"{name}_upper"] if beside else []
-            frame = frame.head(top).explode(column, *beside, *ends)
+            frame = frame.explode(column, *beside, *ends)
             by = (*by, *beside)
             if column != name:
                 # A group in which no value is shown has none.
                 frame = frame.filter(pl.col(column).is_not_null())
                 frame = frame.rename({f"{name}{end}": f"{column}{end}" for end in SUFFIXES[1:]})
-        candidates = self.candidates.get(name)
-        return choose_groups(frame, by, column, top, candidates=candidates, in_order=lists, longest=longest)
+        return Drawn(frame, by, column, self.candidates.get(name), lists)
 
 
 def layout_of(by: tuple[str, ...], queries: Sequence[PlannedQuery]) -> Layout:

@@ -97,7 +97,8 @@ def errors_at(
     )
     errors: dict[str, list[float]] = {}
     for budget in budgets:
-        for name, error in _errors(draw_up(replace(asked, **{kind: budget})), request, alpha):
+        at = replace(asked, epsilon=budget) if kind == "epsilon" else replace(asked, rho=budget)
+        for name, error in _errors(draw_up(at), request, alpha):
             errors.setdefault(name, []).append(error)
     if not errors:
         mend = "give bounds and limits in place of auto"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import polars as pl
 
+from dpfast import charts
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.accounting.privacy_unit import PrivacyUnit
 from dpfast.arguments import Special
-from dpfast.charts import check_plot, draw_answers, draw_groups
 from dpfast.charts.chosen import OWN_TOP
 from dpfast.charts.look import ChartPath
 from dpfast.errors import DpfastError, ParameterError
@@ -227,7 +227,7 @@ class Release(Shown):
             The query is not one of this release, or Altair is not installed.
 
         """
-        check_plot(path)
+        charts.check_plot(path)
         most = OWN_TOP.read_optional("top", top)
         if self._layout.asks:
             for name, given in (("query", query), ("top", top)):
@@ -236,8 +236,10 @@ class Release(Shown):
             answers, *bounds = (
                 self._frame[name].to_numpy() for name in (ANSWER, *_ENDS) if name in self._frame.columns
             )
-            return draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
-        return draw_groups(self._layout.choose(self._frame, query, _TOP if most is None else most), path)
+            return charts.draw_answers(answers, (bounds[0], bounds[1]) if bounds else None, path)
+        frame, by, name, candidates, in_order = self._layout.drawn(self._frame, query)
+        top = _TOP if most is None else most
+        return charts.draw_groups(frame, by, name, top, path, candidates=candidates, in_order=in_order)
 
     def report(self, path: PagePath, *, overwrite: Overwrite = False) -> Path:
         """Write a page of HTML about this release: one file that needs no network and runs nothing.

@@ -127,7 +127,8 @@ def _groups(release: Release, layout: Layout, frame: pl.DataFrame) -> list[Html]
     for query in list(columns.values())[:_CHARTS]:
         if query in layout.candidates:
             continue
-        chosen = layout.choose(frame, query, _TOP, longest=_LONGEST)
+        shown, by, name, _, in_order = layout.drawn(frame, query)
+        chosen = choose_groups(shown, by, name, _TOP, in_order=in_order, longest=_LONGEST)
         drawn.append(Html(f'<h3 dir="auto">{text(chosen.title)}</h3>'))
         said = [chosen.which("the table below has all that are listed"), chosen.noise]
         if chosen.known:

@@ -43,7 +43,7 @@ def test_little_noise_gives_everything_away_and_much_nothing(people, run, argume
 
 
 def test_a_picture(people, run):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     asked = ["attack", "people.parquet", "--column", "sick", "--rows", "50", "--plot", "attack.png"]
     result = run(*asked)
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "wrote attack.png")

@@ -208,7 +208,7 @@ def test_a_folder_that_refuses_the_file(folder, run, monkeypatch):
     assert "cannot be written (File name too long)" in one_line(result)
 
 
-def test_matplotlib_missing_is_found_before_the_charge(folder, run, monkeypatch):
+def test_a_missing_library_of_charts_is_found_before_the_charge(folder, run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = run(*FULL, "--plot", "chart.png")
     assert result.exit_code == 2

@@ -76,7 +76,7 @@ def test_names_sums_means_bins_keys_and_charts(folder, run):
     frame = pl.read_csv("out.csv")
     assert frame.select("city", "hour").rows() == [("Oslo", 12), ("Lima", 0)]
     assert {"trips", "fare_sum", "paid", "paid_lower"} <= set(frame.columns)
-    assert (folder / "chart.svg").read_text().startswith("<?xml")
+    assert (folder / "chart.svg").read_text().startswith("<svg")
 
 
 def test_sums_and_means_of_units_need_no_bound_on_rows(folder, run):

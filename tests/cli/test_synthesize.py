@@ -93,7 +93,7 @@ def test_values_are_read_as_the_columns_type(folder, run):
 
 
 def test_rho_and_charts(folder, run):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     assert run("ledger", "create", "rho.db", "--epsilon", "3", "--delta", "1e-6", "--accountant", "zcdp").exit_code == 0
     asked = ["trips.parquet", *DOMAIN, "--rho", "0.04", "--ledger", "rho.db", "--rows", "5"]
     for name, more in (("answers.png", []), ("errors.svg", ["--public"])):

@@ -239,7 +239,7 @@ def test_ranks_hold_as_often_as_they_say():
 
 
 def test_charts_of_quantiles(tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     ledger = dpf.Ledger(epsilon=1)
     release = dpf.release(
         flights(), "carrier", keys=KEYS, **{"privacy_unit": "row", **QUERIES}, epsilon=1, ledger=ledger

@@ -212,7 +212,7 @@ def test_what_is_asked_of_engines_and_charts(tmp_path, released):
     frame = released(pl.DataFrame(rows, schema=["k", "x"], orient="row"), "k", **asked, epsilon=9e5).frame
     assert pushed.frame["h"].to_list() == frame["h"].to_list()
     assert pushed.frame["c"].to_list() == frame["c"].to_list()
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     for query in ("h", "c"):
         pushed.plot(tmp_path / f"{query}.png", query=query)
         assert (tmp_path / f"{query}.png").stat().st_size > 1000

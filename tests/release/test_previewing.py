@@ -85,8 +85,10 @@ def test_a_preview_is_no_release_and_says_so_everywhere(tmp_path):
         assert MARK in text
     figure = shown.plot(tmp_path / "chart.svg", query="m", top=2)
     drawn = (tmp_path / "chart.svg").read_text()
-    assert "PREVIEW" in figure.axes[0].get_title(loc="left")
-    assert "no release, nothing was charged" in drawn or "no release" in str(figure._supxlabel.get_text())
+    title = figure.to_dict()["title"]
+    assert "PREVIEW" in title["text"]
+    assert "no release, nothing was charged" in " ".join(title["subtitle"])
+    assert "nothing was charged" in drawn
 
 
 def test_a_plan_is_previewed_before_and_after_it_is_charged_and_costs_nothing_more():

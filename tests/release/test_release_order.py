@@ -42,7 +42,7 @@ def spent(ledger):
 def events(monkeypatch):
     """Record charge, aggregation and every draw in their order."""
     seen = []
-    charge, run = dpf.Ledger.charge_many, Aggregation.run
+    charge, run = dpf.Ledger._record, Aggregation.run
 
     def spied_charge(self, *arguments, **named):
         entries = charge(self, *arguments, **named)
@@ -53,7 +53,7 @@ def events(monkeypatch):
         seen.append("aggregate")
         return run(self, words)
 
-    monkeypatch.setattr(dpf.Ledger, "charge_many", spied_charge)
+    monkeypatch.setattr(dpf.Ledger, "_record", spied_charge)
     monkeypatch.setattr(Aggregation, "run", spied_run)
     select_keys, add = DRAWING.select_keys, IntegerNoise.add
 

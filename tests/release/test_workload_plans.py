@@ -206,7 +206,7 @@ def test_release_in_one_call():
 
 
 def test_chart(tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     path = tmp_path / "answers.svg"
     plan().run(dpf.Ledger(epsilon=1.0)).plot(path)
     assert path.stat().st_size > 10_000
@@ -320,7 +320,7 @@ class TestAdaptive:
         assert "820 answers" in repr(released)
 
     def test_chart(self, tmp_path):
-        pytest.importorskip("matplotlib")
+        pytest.importorskip("vl_convert")
         plan(strategy="adaptive").run(dpf.Ledger(epsilon=1.0)).plot(tmp_path / "answers.png")
         assert (tmp_path / "answers.png").stat().st_size > 5_000
 

@@ -170,7 +170,7 @@ def test_records_that_cannot_be(table, given):
 
 
 def test_charts(table, tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     estimate = dpf.mwem(table, PAIRS, epsilon=2.0, rounds=2)
     for name, truth in (("errors.png", table), ("answers.svg", None)):
         estimate.plot(tmp_path / name, truth)
