@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.accounting.events import Gaussian, Laplace
 from dpfast.answering.calibration import Rows
 from dpfast.ledger import Charge, ChargeColumns
+
+from .prepared import Prepared
 
 ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
 

@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.promises import population_table, wishes_table
 from dpfast.queries import Query, RankedQuery
+
+from .promises import population_table, wishes_table
 
 _GROUPS, _ROWS, _EACH = 200, 1000, 5
 _VALUES, _MOST, _DELTA = 50, 5, 1e-6

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dpfast.cli.documents import JSON, wants_document, write_document
 from dpfast.cli.errors import ExitCode
-from dpfast.cli.terminal import console, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dpfast.cli.terminal import counted_bar, print_table
 
 __all__ = ["doctor", "warmup"]
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar on a terminal; yield what is told the name of each part as it begins."""
-    if not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=console(err=True), transient=True) as shown:
-        task = shown.add_task("", total=total)
-        begun = 0
-
-        def begin(name: str) -> None:
-            nonlocal begun
-            shown.update(task, description=name, completed=begun)
-            begun += 1
-
-        yield begin
 
 
 @click.command(
@@ -59,7 +32,7 @@ def doctor() -> int:
 
     begun = time.perf_counter()
     wrong = []
-    with _bar(len(CHECKS) + 1) as begin:
+    with counted_bar(len(CHECKS) + 1) as begin:
         for check in CHECKS:
             begin(check.name)
             try:
@@ -113,7 +86,7 @@ def warmup() -> None:
     from dpfast.testing import SeededRandom
 
     begun = time.perf_counter()
-    with _bar(len(CHECKS) + len(CALLS)) as begin:
+    with counted_bar(len(CHECKS) + len(CALLS)) as begin:
         for check in CHECKS:
             begin(check.name)
             check.draw(SeededRandom(1))

@@ -1,0 +1,3 @@
+"""."""
+def cases(suite, wish):
+    return []

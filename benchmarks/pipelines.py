@@ -1,0 +1,5 @@
+"""."""
+
+
+def cases(suite, wish):
+    return []
