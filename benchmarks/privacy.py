@@ -1,7 +1,7 @@
 """Audits of mechanisms, ours and others': whether outputs on two neighbouring inputs refute what is claimed.
 
-A bound from below is no measure of a mechanism: all that counts is whether a claim is refuted. Ours must not be. Noise of
-other libraries in floats may be: some outputs are possible from one input alone (Mironov 2012).
+A bound from below is no measure of a mechanism: all that counts is whether a claim is refuted. Ours must not be. Noise
+of other libraries in floats may be: some outputs are possible from one input alone (Mironov 2012).
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ class Contestant:
     module
         What is imported.
     package
-        What is installed.
+        Its name where packages are installed from.
+    versions
+        Which versions of it, and what else has to be installed for it.
     program
         What else it needs, or an empty text.
 
@@ -38,6 +40,7 @@ class Contestant:
     name: str
     module: str
     package: str
+    versions: str = ""
     program: str = ""
 
     @property
@@ -50,10 +53,10 @@ CONTESTANTS = (
     Contestant("NumPy", "numpy", "numpy"),
     Contestant("Polars", "polars", "polars"),
     Contestant("OpenDP", "opendp", "opendp"),
-    Contestant("diffprivlib", "diffprivlib", "diffprivlib==0.6.6 'scikit-learn<1.6'"),
+    Contestant("diffprivlib", "diffprivlib", "diffprivlib", "==0.6.6 'scikit-learn<1.6'"),
     Contestant("python-dp", "pydp", "python-dp"),
     Contestant("dp_accounting", "dp_accounting", "dp-accounting"),
-    Contestant("mbi", "mbi", "mbi"),
+    Contestant("mbi", "mbi", "mbi", "==2.*"),
     Contestant("smartnoise-synth", "snsynth", "smartnoise-synth"),
     Contestant("DuckDB", "duckdb", "duckdb"),
     Contestant("scikit-learn", "sklearn", "scikit-learn"),
@@ -64,7 +67,7 @@ CONTESTANTS = (
 def missing_lines() -> list[str]:
     """Return a line for each contestant that is not here."""
     return [
-        f"not run: {one.name} (pip install {one.package}{', and Java' if one.program else ''})"
+        f"not run: {one.name} (pip install {one.package}{one.versions}{', and Java' if one.program else ''})"
         for one in CONTESTANTS
         if not one.is_installed
     ]

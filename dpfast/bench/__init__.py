@@ -1,6 +1,6 @@
 """The engine of ``dpfast bench``: rounds in turns, their spread, the machine, results, comparisons and a page.
 
-What is measured stands in ``benchmarks/``, which a wheel has as ``dpfast/benchmarks``. The library itself imports neither.
+What is measured stands in ``benchmarks/``, which a wheel has as ``dpfast/benchmarks``. The library imports neither.
 
 >>> from dpfast.bench import Budget
 >>> Budget(epsilon=1.0).scale

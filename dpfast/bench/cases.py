@@ -9,11 +9,13 @@ from dpfast.bench.own import Budget, Mechanism
 from dpfast.bench.rounds import Trial, in_turns, told_error
 from dpfast.progress import silent
 
-__all__ = ["SECONDS", "SUITES", "Case", "Measured", "Wish", "measured_in_turns"]
+__all__ = ["BOUND", "SECONDS", "SUITES", "Case", "Measured", "Wish", "measured_in_turns"]
 
 #: In the order in which they run.
 SUITES = ("speed", "accuracy", "accounting", "pipeline", "privacy", "scaling")
 SECONDS = "s"
+#: Of figures that are bounds of epsilon from below: whether a claim is refuted counts, not how large they are.
+BOUND = "epsilon"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Measured:
         "raised" or "refuted", where a contestant raised or a claim of it was refuted.
     note
         What there is to say beside the figures.
+    is_first
+        Whether it is what those after it are compared to, as the first one always is: ours, at another size.
 
     """
 
@@ -75,6 +79,7 @@ class Measured:
     peak: float | None = None
     failure: str = ""
     note: str = ""
+    is_first: bool = False
 
 
 @dataclass(frozen=True)

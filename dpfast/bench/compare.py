@@ -1,20 +1,20 @@
 """Two files of results, row by row: what got worse beyond noise.
 
-A row is worse if the interval of its figure in NEW lies wholly on the bad side of that in OLD, and its median is worse by
-more than a tolerance. Figures are ratios to ours, which do not depend on how fast the machine is; times of ours count only
-where nothing was run beside them, and both files are of one machine.
+A row is worse if the interval of its figure in NEW lies wholly on the bad side of that in OLD, and its median is worse
+by more than a tolerance. Figures are ratios to ours, which do not depend on how fast the machine is; times of ours
+count only where nothing was run beside them, and both files are of one machine.
 
 If nothing changed and rounds are exchangeable, a row is called worse with the probability of
 `dpfast.bench.spread.false_alarm`: 1 in 3,432 for seven rounds in each file. Rows whose rounds allow no better than 1 in
-100 are not judged. Rounds of one process are more alike than those of two (where data lie in memory, what else runs): the
-tolerance is there for this, and a row that is called worse is to be measured again before it is believed.
+100 are not judged. Rounds of one process are more alike than those of two (where data lie in memory, what else runs):
+the tolerance is there for this, and a row that is called worse is to be measured again before it is believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -24,7 +24,7 @@ __all__ = ["Change", "Comparison", "compare"]
 
 #: Rows whose false alarms are likelier than this are not judged.
 _LIKELIEST = 0.01
-_KEYS = ("suite", "name", "contestant", "size")
+Key: TypeAlias = tuple[str, str, str, int]
 OURS = "dpfast"
 
 
@@ -131,8 +131,9 @@ def compare(old: pl.DataFrame, new: pl.DataFrame, tolerance: float = 0.1) -> Com
     return Comparison(tuple(changes), alarms, tuple(_notes(old, new)))
 
 
-def _by_key(frame: pl.DataFrame) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {tuple(row[name] for name in _KEYS): row for row in frame.sort("time").iter_rows(named=True)}
+def _by_key(frame: pl.DataFrame) -> dict[Key, dict[str, Any]]:
+    rows = frame.sort("time").iter_rows(named=True)
+    return {(row["suite"], row["name"], row["contestant"], row["size"]): row for row in rows}
 
 
 def _alarm(one: dict[str, Any], other: dict[str, Any]) -> float:
@@ -140,7 +141,7 @@ def _alarm(one: dict[str, Any], other: dict[str, Any]) -> float:
     return chance if chance <= _LIKELIEST else 0.0
 
 
-def _of_wrong(key: tuple[Any, ...], one: dict[str, Any], other: dict[str, Any]) -> Change:
+def _of_wrong(key: Key, one: dict[str, Any], other: dict[str, Any]) -> Change:
     """Compare where a contestant raised or was refuted: of ours, a new failure is worse."""
     if one["failure"] and other["failure"]:
         return Change(*key, None, None, None, "same", f"wrong before: {other['note']}")
@@ -150,7 +151,7 @@ def _of_wrong(key: tuple[Any, ...], one: dict[str, Any], other: dict[str, Any]) 
     return Change(*key, None, other["ratio"], None, "better", f"no longer wrong: {one['note']}")
 
 
-def _judged(key: tuple[Any, ...], one: dict[str, Any], other: dict[str, Any], figure: str, tolerance: float) -> Change:
+def _judged(key: Key, one: dict[str, Any], other: dict[str, Any], figure: str, tolerance: float) -> Change:
     low, high = ("ratio_low", "ratio_high") if figure == "ratio" else ("low", "high")
     old, new = one[figure], other[figure]
     # A ratio is better where it is larger, a time or an error where it is smaller.

@@ -45,9 +45,9 @@ class Budget:
 class Mechanism(Protocol):
     """A mechanism in the suite: it takes exact columns and returns private ones of the same names and lengths.
 
-    The columns are arrays of int64 by name: counts of disjoint groups, of which one person changes one, by one. It draws
-    fresh randomness at every call, leaves its input as it is, and returns what can be read as an array of real numbers
-    for each column. It may be called many times, with columns of any length, and in several processes.
+    The columns are arrays of int64 by name: counts of disjoint groups, of which one person changes one, by one. It
+    draws fresh randomness at every call, leaves its input as it is, and returns what can be read as an array of real
+    numbers for each column. It may be called many times, with columns of any length.
     """
 
     def __call__(self, columns: Mapping[str, NDArray[np.int64]], budget: Budget, /) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpfast.bench.cases import SUITES
-from dpfast.bench.showing import HEADERS, cells
+from dpfast.bench.showing import HEADERS, cells, noted
 
 __all__ = ["write_page"]
 
@@ -52,7 +52,8 @@ def write_page(frame: pl.DataFrame, path: Path) -> None:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>dpfast bench</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>dpfast bench</h1>\n"
-        f'<p class="about">{escape(told)}</p>\n<p class="about">{_ABOUT}</p>\n{"".join(parts)}</main>\n</body>\n</html>\n',
+        f'<p class="about">{escape(told)}</p>\n<p class="about">{_ABOUT}</p>\n{"".join(parts)}</main>\n'
+        "</body>\n</html>\n",
         encoding="utf-8",
     )
 
@@ -63,7 +64,8 @@ def _section(suite: str, frame: pl.DataFrame) -> str:
     table = (
         f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{"".join(rows)}</tbody>\n</table></div>'
     )
-    return f"<section>\n<h2>{suite}</h2>\n{_chart(suite, frame)}{table}\n</section>\n"
+    notes = "".join(f"<p>{escape(noted(row))}</p>\n" for row in frame.iter_rows(named=True) if row["note"])
+    return f"<section>\n<h2>{suite}</h2>\n{_chart(suite, frame)}{table}\n{notes}</section>\n"
 
 
 def _row(row: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from dpfast.bench.cases import Case, Measured
+from dpfast.bench.cases import BOUND, Case, Measured
 from dpfast.bench.machine import Machine
 from dpfast.bench.spread import spread_of
 from dpfast.errors import FileError
@@ -56,13 +56,14 @@ class About:
 
 
 def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict[str, Any]]:
-    """Return the rows of one case: ratios are to the contestant that was measured first, in the same round.
+    """Return the rows of one case: ratios are to what was measured first at this size, in the same round.
 
     A ratio above 1 says that the first one is better: that it takes less time, or errs less.
     """
-    now = datetime.datetime.now(datetime.timezone.utc)
-    rows = []
+    now = datetime.datetime.now(datetime.UTC)
+    rows, first = [], measured[0]
     for one in measured:
+        first = one if one.is_first else first
         row: dict[str, Any] = dict.fromkeys(SCHEMA) | {
             "format": FORMAT,
             "suite": case.suite,
@@ -83,7 +84,7 @@ def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict
         if one.figures:
             spread = spread_of(one.figures)
             row |= {"median": spread.median, "low": spread.low, "high": spread.high}
-        if ratios := _ratios(measured[0], one):
+        if ratios := _ratios(first, one):
             spread = spread_of(ratios)
             row |= {"ratio": spread.median, "ratio_low": spread.low, "ratio_high": spread.high}
         rows.append(row)
@@ -91,7 +92,7 @@ def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict
 
 
 def _ratios(first: Measured, one: Measured) -> list[float]:
-    if one is first or len(first.figures) != len(one.figures) or one.unit != first.unit:
+    if one is first or len(first.figures) != len(one.figures) or one.unit != first.unit or one.unit == BOUND:
         return []
     share = first.size / one.size if one.per_value else 1.0
     pairs = zip(one.figures, first.figures, strict=True)
@@ -121,7 +122,7 @@ def read_results(path: str | Path) -> pl.DataFrame:
         raise FileError("path", str(path), f"{allowed}, but it cannot be read as Parquet") from None
     if frame.is_empty() or "format" not in frame.columns:
         raise FileError("path", str(path), allowed)
-    if (found := frame["format"].max()) != FORMAT:
+    if (found := int(frame["format"].cast(pl.Int64).max() or 0)) != FORMAT:  # type: ignore[arg-type]
         mend = "compare files with the version that wrote the newer one, or measure again"
         raise FileError("path", str(path), f"of format {FORMAT}, which this version reads, not {found}", mend)
     if lost := [name for name in SCHEMA if name not in frame.columns]:

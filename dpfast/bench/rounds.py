@@ -80,8 +80,8 @@ def told_error(error: BaseException) -> str:
 
     Examples
     --------
-    >>> told_error(ValueError("two\\nlines"))
-    'raised ValueError: two lines'
+    >>> told_error(ValueError("no such column"))
+    'raised ValueError: no such column'
 
     """
     text = " ".join(str(error).split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["HEADERS", "cells", "figure", "human", "ratio"]
+__all__ = ["HEADERS", "cells", "figure", "human", "noted", "ratio"]
 
 HEADERS = ("what", "who", "values", "median", "beside ours")
 
@@ -36,7 +36,9 @@ def figure(value: float | None, unit: str) -> str:
     """
     if value is None or not math.isfinite(value):
         return ""
-    return human(value) if unit == "s" else f"{value:.4g} {unit}"
+    if unit == "s":
+        return human(value)
+    return f"epsilon is {value:.3g} at least" if unit == "epsilon" else f"{value:.4g} {unit}"
 
 
 def ratio(row: dict[str, Any]) -> str:
@@ -55,12 +57,17 @@ def ratio(row: dict[str, Any]) -> str:
 
 def cells(row: dict[str, Any]) -> list[str]:
     """Return what a table shows of a row of results."""
-    told = " ".join(filter(None, (ratio(row), row["note"] or "")))
     peak = f", {row['peak_mb']:,.0f} MB" if row["peak_mb"] is not None else ""
     return [
         row["name"],
         row["contestant"],
         f"{row['size']:,}",
         figure(row.get("median"), row["unit"]) + peak,
-        told,
+        row["failure"] or ratio(row),
     ]
+
+
+def noted(row: dict[str, Any]) -> str:
+    """Return what there is to say of a row beside its figures."""
+    who = "" if row["name"].startswith(row["contestant"]) else f", {row['contestant']}"
+    return f"{row['name']}{who}: {row['note']}"

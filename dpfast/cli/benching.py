@@ -48,9 +48,9 @@ class _Bench(click.Command):
 def compare(old: str, new: str, tolerance: float) -> ExitCode:
     """Say which rows of NEW are worse than in OLD, files that `dpfast bench --out` wrote.
 
-    A row is worse if the interval of its ratio to ours lies wholly below that in OLD, and the median is lower by more than
-    --tolerance. If nothing changed and rounds are exchangeable, that happens by chance to one row of 3,432 with seven
-    rounds each; what all rows add up to is said. Of different machines ratios alone are compared.
+    A row is worse if the interval of its ratio to ours lies wholly below that in OLD, and the median is lower by more
+    than --tolerance. If nothing changed and rounds are exchangeable, that happens by chance to one row of 3,432 with
+    seven rounds each; what all rows add up to is said. Of different machines ratios alone are compared.
     """
     from dpfast.bench.compare import compare as compared
     from dpfast.bench.results import read_results
@@ -176,7 +176,7 @@ def _measure(cases: Sequence[Case], wish: Wish, run: Run) -> bool:
     from dpfast.bench.running import run_cases
 
     contestants = suite_module("contestants")
-    versions = versions_of(one.package.split("=")[0] for one in contestants.CONTESTANTS)
+    versions = versions_of(one.package for one in contestants.CONTESTANTS)
     about = About(this_machine(), versions, commit_of(CHECKOUT))
     if not wants_document():
         click.echo(f"{about.machine}\n{', '.join(f'{name} {found}' for name, found in versions.items())}")
@@ -205,12 +205,15 @@ def _measure(cases: Sequence[Case], wish: Wish, run: Run) -> bool:
 
 
 def _show(suite: str, rows: Sequence[dict[str, Any]]) -> None:
-    from dpfast.bench.showing import HEADERS, cells
+    from dpfast.bench.showing import HEADERS, cells, noted
 
-    shown = [cells(row) for row in rows if row["suite"] == suite]
+    shown = [row for row in rows if row["suite"] == suite]
     if shown and not wants_document():
         click.echo(f"\n{suite}")
-        print_table(HEADERS, shown, left=2)
+        print_table(HEADERS, map(cells, shown), left=2)
+        for row in shown:
+            if row["note"]:
+                click.echo(noted(row))
 
 
 def _write(run: Run, targets: dict[str, Target | None]) -> None:
@@ -245,5 +248,5 @@ def _tell_end(run: Run, wish: Wish, targets: dict[str, Target | None], *, interr
     if interrupted:
         tell(f"interrupted; {len(run.rows):,} rows were measured" + (", and are written" if written else ""))
     elif _failed(run, wish):
-        wrong = [f"{row['name']} ({row['contestant']}) {row['failure']}" for row in run.rows if row["failure"]]
-        tell(f"{len(wrong)} of {len(run.rows):,} rows failed: {'; '.join(wrong)[:300]}")
+        count = sum(bool(row["failure"]) for row in run.rows)
+        tell(f"{count:,} of {len(run.rows):,} rows raised an error, or are refuted; the lines above say how")
