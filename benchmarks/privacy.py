@@ -16,6 +16,7 @@ import numpy as np
 
 import dpfast as dpf
 from dpfast.bench import Case, Measured, Wish
+from dpfast.bench.cases import BOUND
 from dpfast.bench.rounds import told_error
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 
@@ -52,22 +53,23 @@ def audited(
     tell: Callable[[str], object],
 ) -> Measured:
     """Audit one mechanism; its figure is the bound of epsilon from below, its note the witness of a refutation."""
-    found = dpf.audit(
-        mechanism,
-        x,
-        neighbour,
-        epsilon,
-        delta,
-        samples=samples,
-        confidence=CONFIDENCE,
-        batched=batched,
-        progress=lambda done, total: tell(f"drawing outputs of {contestant}: {done / total:.0%}"),
-    )
-    if found.raised == 2 * samples:
-        return Measured(contestant, samples, (), "epsilon", failure="raised", note="every call raised an error")
+    try:
+        found = dpf.audit(
+            mechanism,
+            x,
+            neighbour,
+            epsilon,
+            delta,
+            samples=samples,
+            confidence=CONFIDENCE,
+            batched=batched,
+            progress=lambda done, total: tell(f"drawing outputs of {contestant}: {done / total:.0%}"),
+        )
+    except Exception as error:  # as where every call raises
+        return Measured(contestant, samples, (), BOUND, failure="raised", note=told_error(error))
     failure = "" if found.passed else "refuted"
-    note = "" if found.passed else " ".join(found.explain().splitlines())
-    return Measured(contestant, samples, (found.epsilon_lower,), "epsilon", failure=failure, note=note)
+    note = "" if found.passed else "; ".join(found.explain().splitlines())
+    return Measured(contestant, samples, (found.epsilon_lower,), BOUND, failure=failure, note=note)
 
 
 def _scores(mechanism: Callable[..., Any], scores: Any, size: int) -> Any:
@@ -116,9 +118,6 @@ def _measure(audits: list[_Audit], wish: Wish) -> list[Measured]:
     found = []
     for one in audits:
         drawn = samples if one.contestant in ("dpfast", "NumPy") else min(samples, 100_000)
-        try:
-            inputs = one.many, one.x, one.neighbour, one.epsilon, one.delta
-            found.append(audited(one.contestant, *inputs, drawn, batched=True, tell=wish.tell))
-        except Exception as error:
-            found.append(Measured(one.contestant, drawn, (), "epsilon", failure="raised", note=told_error(error)))
+        inputs = one.many, one.x, one.neighbour, one.epsilon, one.delta
+        found.append(audited(one.contestant, *inputs, drawn, batched=True, tell=wish.tell))
     return found

@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict
             "note": one.note,
             "machine": str(about.machine),
             "versions": json.dumps(about.versions),
-            "dpfast": version("dpfast"),
+            "dpfast": _own_version(),
             "commit": about.commit,
             "time": now,
         }
@@ -89,6 +90,11 @@ def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict
             row |= {"ratio": spread.median, "ratio_low": spread.low, "ratio_high": spread.high}
         rows.append(row)
     return rows
+
+
+@cache
+def _own_version() -> str:
+    return version("dpfast")
 
 
 def _ratios(first: Measured, one: Measured) -> list[float]:
@@ -104,8 +110,8 @@ def to_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=SCHEMA)
 
 
-def read_results(path: str | Path) -> pl.DataFrame:
-    """Return what ``dpfast bench --out`` wrote.
+def read_results(path: str | Path, argument: str = "path") -> pl.DataFrame:
+    """Return what ``dpfast bench --out`` wrote; an error calls the file by the name of its argument.
 
     Raises
     ------
@@ -115,16 +121,16 @@ def read_results(path: str | Path) -> pl.DataFrame:
     """
     allowed = "a file that dpfast bench --out wrote"
     if not Path(path).is_file():
-        raise FileError("path", str(path), f"{allowed}, but there is no such file")
+        raise FileError(argument, str(path), f"{allowed}, but there is no such file")
     try:
         frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError):
-        raise FileError("path", str(path), f"{allowed}, but it cannot be read as Parquet") from None
+        raise FileError(argument, str(path), f"{allowed}, but it cannot be read as Parquet") from None
     if frame.is_empty() or "format" not in frame.columns:
-        raise FileError("path", str(path), allowed)
+        raise FileError(argument, str(path), allowed)
     if (found := int(frame["format"].cast(pl.Int64).max() or 0)) != FORMAT:  # type: ignore[arg-type]
         mend = "compare files with the version that wrote the newer one, or measure again"
-        raise FileError("path", str(path), f"of format {FORMAT}, which this version reads, not {found}", mend)
+        raise FileError(argument, str(path), f"of format {FORMAT}, which this version reads, not {found}", mend)
     if lost := [name for name in SCHEMA if name not in frame.columns]:
-        raise FileError("path", str(path), f"{allowed}, but it lacks {', '.join(lost)}")
+        raise FileError(argument, str(path), f"{allowed}, but it lacks {', '.join(lost)}")
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())

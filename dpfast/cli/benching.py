@@ -55,7 +55,7 @@ def compare(old: str, new: str, tolerance: float) -> ExitCode:
     from dpfast.bench.compare import compare as compared
     from dpfast.bench.results import read_results
 
-    found = compared(read_results(old), read_results(new), tolerance)
+    found = compared(read_results(old, "OLD"), read_results(new, "NEW"), tolerance)
     code = ExitCode.REFUTED if found.is_worse else ExitCode.DONE
     if wants_document():
         write_document(worse=found.is_worse, false_alarms=found.false_alarms, notes=found.notes, changes=found.changes)
