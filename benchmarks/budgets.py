@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.accounting.accountants import zcdp
 from dpfast.accounting.events import ExponentialMechanism, Gaussian, Laplace
 from dpfast.answering.calibration import Rows
 from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Charge, ChargeColumns
+
+from .prepared import Prepared
 
 ABOUT = {"dataset": "data", "privacy_unit": "row", "neighbors": "add_remove"}
 

@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.census import ROWS, SIZES, distance, make_records, pairs_and_triples
 from dpfast.synthesis.graphical.estimate import ModelEstimate
+
+from .census import ROWS, SIZES, distance, make_records, pairs_and_triples
 
 __all__ = ["main"]
 

@@ -24,8 +24,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpfast as dpf
-from benchmarks.census import ROWS, SIZES, distance, make_records, pairs_and_triples
-from benchmarks.census_adapters import ADAPTERS
+
+from .census import ROWS, SIZES, distance, make_records, pairs_and_triples
+from .census_adapters import ADAPTERS
 
 __all__ = ["main"]
 

@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared, Run
+
+from .prepared import Prepared, Run
 
 _SEED = 20_261_123
 

@@ -15,7 +15,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks import (
+from dpfast.kernels.grouping.counting import count_slots
+
+from . import (
     budgets,
     choices,
     counters,
@@ -35,8 +37,8 @@ from benchmarks import (
     weights,
     workloads,
 )
-from benchmarks.prepared import Prepared, Run
-from dpfast.kernels.grouping.counting import count_slots
+from .contestants import diffprivlib, opendp, python_dp
+from .prepared import Prepared, Run
 
 
 @dataclass(frozen=True)
@@ -78,36 +80,10 @@ class Comparison:
         return self.needs is None or find_spec(self.needs) is not None
 
 
-def _opendp_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        return {}
-    dp.enable_features("contrib", "floating-point")
-    few = values[: min(len(values), 20_000)]
-    atom = "i64" if values.dtype == np.int64 else "f64"
-    domain = dp.vector_domain(dp.atom_domain(T=atom, nan=False) if atom == "f64" else dp.atom_domain(T=atom))
-    metric = dp.l1_distance(T=atom) if kind == "laplace" else dp.l2_distance(T="f64" if atom == "f64" else atom)
-    make = dp.m.make_laplace if kind == "laplace" else dp.m.make_gaussian
-    measurement = make(domain, metric, scale=scale)
-    listed = few.tolist()
-    return {"OpenDP": (lambda: measurement(listed), len(listed))}
-
-
-def _diffprivlib_noise(values: np.ndarray, kind: str, scale: float) -> dict[str, tuple[Run, int]]:
-    try:
-        from diffprivlib.mechanisms import Gaussian, GaussianDiscrete, Geometric, Laplace
-    except ImportError:
-        return {}
-    few = values[: min(len(values), 5_000)].tolist()
-    if kind == "laplace" and values.dtype == np.int64:
-        mechanism = Geometric(epsilon=1.0, sensitivity=round(scale))
-    elif kind == "laplace":
-        mechanism = Laplace(epsilon=1.0, sensitivity=scale)
-    else:
-        gaussian = GaussianDiscrete if values.dtype == np.int64 else Gaussian
-        mechanism = gaussian(epsilon=0.5, delta=1e-5, sensitivity=1)
-    return {"diffprivlib": (lambda: [mechanism.randomise(value) for value in few], len(few))}
+def _peers_of_noise(values: np.ndarray, kind: str) -> dict[str, tuple[Run, int]]:
+    return {
+        name: run for peer in (opendp, diffprivlib, python_dp) for name, run in peer.noise(values, kind, 10.0).items()
+    }
 
 
 def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> Callable[[int], Prepared]:
@@ -129,7 +105,7 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
 
         noisy = numpy_integers if dtype is np.int64 else numpy_floats
         baseline = numpy_noise_alone if kind == "gaussian" else noisy
-        peers = {} if rows else {**_opendp_noise(values, kind, 10.0), **_diffprivlib_noise(values, kind, 10.0)}
+        peers = {} if rows else _peers_of_noise(values, kind)
         return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values)
 
     return prepare

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 _SEED = 20_261_128
 #: A horizon for which four buffers are used.

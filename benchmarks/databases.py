@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 _GROUPS = 1000
 _UNIT: dict[str, Any] = {"privacy_unit": "person", "max_groups": 5, "max_rows_per_group": 1}

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.aggregation import open_source
+
+from .prepared import Prepared
 
 _FREE = 300_000_000
 

@@ -22,9 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpfast as dpf
-from benchmarks.flight_peers import PEERS, Peer, bounded_figures
 from dpfast.cli.demo.flights import read_flights
 from dpfast.queries import Query
+
+from .flight_peers import PEERS, Peer, bounded_figures
 
 RUNS = 24
 EPSILON, DELTA = 1.0, 1e-7

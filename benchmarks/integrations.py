@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.integrations.plugin.calls import pack_scale
 from dpfast.integrations.plugin.fallback import call_python
 from dpfast.integrations.polars_plugin import laplace
+
+from .prepared import Prepared
 
 __all__ = [
     "prepare_plugin_agg",

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 _FEATURES = 10
 

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 VALUES = 4096
 

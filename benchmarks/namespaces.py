@@ -7,7 +7,8 @@ import polars as pl
 
 import dpfast as dpf
 import dpfast.integrations.polars
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 #: So small a part of it that a ledger in memory lasts for any number of runs.
 _EPSILON = 1e-6

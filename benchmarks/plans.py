@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 __all__ = ["CHOSEN", "chosen", "cut_report", "preview", "wished_answers", "wished_plan"]
 

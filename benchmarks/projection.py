@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 _SEED = 20_261_127
 _RECORDS, _NOISE, _TOLERANCE = 100_000, 200.0, 60.0

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.quantile_peers import PEERS
 from dpfast.aggregation.grouped_points import GroupedPoints, point_dtype
 from dpfast.columns.grid import public_grid
 from dpfast.columns.ranks import read_quantiles
@@ -30,6 +29,8 @@ from dpfast.mechanisms.quantiles.nodes import draw_quantiles
 from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.testing import SeededRandom
+
+from .quantile_peers import PEERS
 
 Floats = NDArray[np.float64]
 Draw = Callable[[int], Floats]

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.queries import Query
+
+from .prepared import Prepared
 
 __all__ = ["ASKED", "calendar_keys", "filtered_by_group", "filtered_count", "of_units", "sketch", "statistic"]
 

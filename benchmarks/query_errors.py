@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.promises import population_table, wishes_table
 from dpfast.queries import Query, RankedQuery
+
+from .promises import population_table, wishes_table
 
 _GROUPS, _ROWS, _EACH = 200, 1000, 5
 _VALUES, _MOST, _DELTA = 50, 5, 1e-6
@@ -28,7 +29,7 @@ _KEYS = pl.DataFrame({"key": np.arange(_GROUPS)})
 _TARGET = Path(__file__).parent / "query_errors.md"
 
 
-def _data(seed: int) -> pl.DataFrame:
+def made_up(seed: int) -> pl.DataFrame:
     generator = np.random.default_rng(seed)
     keys = np.repeat(np.arange(_GROUPS), _ROWS)
     x = generator.normal(generator.uniform(-3, 3, _GROUPS).repeat(_ROWS), 2)
@@ -53,7 +54,7 @@ def _missed(found: list[list[int]], exact: list[list[int]]) -> float:
 
 
 def _value_lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, float]]:
-    """Return the same as `_lines` of how many values there are, and of the most common ones."""
+    """Return the same as `lines` of how many values there are, and of the most common ones."""
     truth = frame.group_by("key", maintain_order=True).agg(
         n=pl.col("z").n_unique(), t=pl.col("z").value_counts(sort=True).struct.field("z").head(_MOST)
     )
@@ -109,7 +110,7 @@ def _moments(frame: pl.DataFrame, epsilon: float, second: pl.Expr, other: str) -
     return plain["p"] / n - (plain["a"] / n) * (plain["b"] / n)
 
 
-def _lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, float]]:
+def lines(frame: pl.DataFrame, epsilon: float) -> list[tuple[str, str, float, float]]:
     """Return of every statistic what it is beside, its error, and that of the other."""
     x, y = pl.col("x"), pl.col("y")
     truth = frame.group_by("key", maintain_order=True).agg(
@@ -209,9 +210,9 @@ def main() -> None:
         "| statistic | epsilon | error | beside | its error |",
         "|---|---|---|---|---|",
     ]
-    frame = _data(20_261_123)
+    frame = made_up(20_261_123)
     for epsilon in (0.3, 1.0, 3.0):
-        for name, told, mine, other in [*_lines(frame, epsilon), *_value_lines(frame, epsilon), _sketch_line(epsilon)]:
+        for name, told, mine, other in [*lines(frame, epsilon), *_value_lines(frame, epsilon), _sketch_line(epsilon)]:
             written.append(f"| {name} | {epsilon:g} | {mine:.3g} | {told} | {other:.3g} |")
     _TARGET.write_text("\n".join([*written, "", *population_table(), "", *wishes_table()]) + "\n")
 

@@ -31,7 +31,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+if (ROOT / "pyproject.toml").exists():  # in a wheel, the package is found without
+    sys.path.insert(0, str(ROOT))
 
 import dpfast as dpf  # noqa: E402
 from dpfast.charts.drawing import DOT, FAINT, LINE, WHISKER, footnote, save, start_chart, written  # noqa: E402

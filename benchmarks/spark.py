@@ -14,13 +14,14 @@ import os
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession, functions
 
 import dpfast as dpf
+from dpfast.bench import in_turns, seconds_of
 from dpfast.integrations import spark
 
 _RUNS = 3
@@ -47,14 +48,8 @@ def _session() -> SparkSession:
     return session
 
 
-def _seconds(work: Callable[[Path], object], folder: Path) -> float:
-    begin = time.perf_counter()
-    work(folder)
-    return time.perf_counter() - begin
-
-
-def measure(rows: int, folder: Path, who: str) -> dict[str, float]:
-    """Return the seconds of plain Spark, of its count of pairs, and of releases where rows or people are units.
+def measured(rows: int, folder: Path, who: str, runs: int = _RUNS) -> dict[str, list[float]]:
+    """Return the seconds of each run: plain Spark, its count of pairs, and releases where rows or people are units.
 
     Parameters
     ----------
@@ -64,6 +59,8 @@ def measure(rows: int, folder: Path, who: str) -> dict[str, float]:
         Where data are written.
     who
         The person of a row, as an expression of its ``id``.
+    runs
+        How often each runs, in turns.
 
     """
     session = _session()
@@ -88,14 +85,17 @@ def measure(rows: int, folder: Path, who: str) -> dict[str, float]:
     def bounded(path: Path) -> None:
         released(path, privacy_unit="who", max_groups=50, max_rows_per_group=2)
 
-    seconds: dict[str, list[float]] = {}
-    for run in range(_RUNS + 1):
-        for work in (plain, pairs, released, bounded):
-            took = _seconds(work, folder / f"{work.__name__} {run}")
-            # The first is for what is made once: compiled code, and processes of Python.
-            if run:
-                seconds.setdefault(work.__name__, []).append(took)
-    return {name: statistics.median(each) for name, each in seconds.items()}
+    works = {work.__name__: work for work in (plain, pairs, released, bounded)}
+    for name, work in works.items():
+        # The first is for what is made once: compiled code, and processes of Python.
+        work(folder / f"{name} first")
+    paths = {name: iter([folder / f"{name} {run}" for run in range(runs)]) for name in works}
+    trials = {name: seconds_of(partial(_next, work, paths[name])) for name, work in works.items()}
+    return in_turns(trials, runs)
+
+
+def _next(work: Callable[[Path], object], paths: Iterator[Path]) -> None:
+    work(next(paths))
 
 
 def main() -> None:
@@ -103,7 +103,8 @@ def main() -> None:
     for rows in map(int, sys.argv[1:] or ["1000000", "10000000"]):
         for label, who in PEOPLE.items():
             with tempfile.TemporaryDirectory() as folder:
-                took = measure(rows, Path(folder), who.format(rows // 10, rows // 100))
+                each_run = measured(rows, Path(folder), who.format(rows // 10, rows // 100))
+            took = {name: statistics.median(seconds) for name, seconds in each_run.items()}
             shown = ", ".join(f"{name} {each:.2f} s ({each / took['plain']:.1f}x)" for name, each in took.items())
             print(f"{rows} rows, {label}: {shown}", flush=True)
 

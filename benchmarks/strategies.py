@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 _SEED = 20_261_127
 

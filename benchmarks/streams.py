@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 
 def _same(ours: int, theirs: int) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
+
+from .prepared import Prepared
 
 #: Adult's 15 attributes, coarsened to 2**18 cells: its full domain has 10**18.
 _SHAPE = (4, 2, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2)

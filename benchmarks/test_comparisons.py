@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.comparisons import COMPARISONS, Comparison
+from .comparisons import COMPARISONS, Comparison
 
 POSSIBLE = [comparison for comparison in COMPARISONS if comparison.is_possible]
 NAMES = [comparison.name for comparison in POSSIBLE]

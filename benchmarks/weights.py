@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import dpfast as dpf
-from benchmarks.prepared import Prepared
 from dpfast.weights.histogram_weights import Weights
 from dpfast.weights.linear_queries import BitQuery, DenseQuery, LinearQuery
 from dpfast.weights.query_tables import Marginal, Ranges
+
+from .prepared import Prepared
 
 _SEED = 20_261_125
 _ETA = 1e-3

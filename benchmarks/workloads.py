@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.census import SIZES, make_records
-from benchmarks.prepared import Prepared
+
+from .census import SIZES, make_records
+from .prepared import Prepared
 
 _SEED = 20_261_127
 

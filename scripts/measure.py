@@ -23,10 +23,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from dpfast.bench import in_turns, seconds_of  # noqa: E402
+from dpfast.bench.showing import human  # noqa: E402
 
 BEGIN, END = "<!-- measured by scripts/measure.py -->", "<!-- end of measured table -->"
 ABOUT = """# Measured
@@ -53,19 +55,6 @@ open("/proc/self/clear_refs", "w").write("5")
 prepared.{side}()
 print(int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024)
 """
-
-
-def _seconds(run: Any) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def _human(seconds: float) -> str:
-    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def has_avx512() -> bool:
@@ -126,8 +115,10 @@ def measure(name: str) -> dict[str, str]:
     prepared = comparison.prepare(comparison.size)
     prepared.ours()
     prepared.baseline()
-    pairs = [(_seconds(prepared.ours), _seconds(prepared.baseline)) for _ in range(comparison.rounds)]
-    ours = statistics.median(pair[0] for pair in pairs)
+    trials = {"ours": seconds_of(prepared.ours), "baseline": seconds_of(prepared.baseline)}
+    found = in_turns(trials, comparison.rounds)
+    pairs = list(zip(found["ours"], found["baseline"], strict=True))
+    ours = statistics.median(found["ours"])
     if comparison.at_least:
         ratio, of = f"{statistics.median(base / mine for mine, base in pairs):.1f}x", "faster than"
         aim = f"(goal {goal:g}x)"
@@ -136,9 +127,9 @@ def measure(name: str) -> dict[str, str]:
         aim = f"(goal {goal:g})"
     peers = ""
     for peer, (run, values) in () if "NUMBA_CPU_FEATURES" in os.environ else prepared.peers.items():
-        times = (_seconds(run) / values) / (ours / comparison.size)
+        times = (seconds_of(run)() / values) / (ours / comparison.size)
         peers += f"{', ' if peers else ''}{times:,.0f}x faster than {peer}"
-    per = _human(ours / comparison.size) + " a value" if comparison.at_least else _human(ours)
+    per = human(ours / comparison.size) + " a value" if comparison.at_least else human(ours)
     return {
         "time": per,
         "beside": f"{ratio} {of} {comparison.baseline} {aim}",
@@ -203,11 +194,11 @@ def _rows_of_processes(folder: Path) -> list[list[str]]:
     in_memory, durable = map(float, run(charges)[1].split())
     table = [
         ["Single charges", f"{in_memory:,.0f} a second in memory", f"{durable:,.0f} a second durable (fsync each)", ""],
-        ["`import dpfast`", _human(imported), "", ""],
-        ["First noisy column, new process", _human(warm), f"with a cold kernel cache {_human(cold)}", ""],
-        ["One call on 1,000 values", _human(single), "", ""],
-        ["`dpfast --help`", _human(helped), "", ""],
-        ["`dpfast explain FILE`", _human(explained), "", ""],
+        ["`import dpfast`", human(imported), "", ""],
+        ["First noisy column, new process", human(warm), f"with a cold kernel cache {human(cold)}", ""],
+        ["One call on 1,000 values", human(single), "", ""],
+        ["`dpfast --help`", human(helped), "", ""],
+        ["`dpfast explain FILE`", human(explained), "", ""],
     ]
     for name, beside, goal in (
         ("Count into 10^6 integer keys", "the plain query's", 1.5),

@@ -46,6 +46,7 @@ FLOORS = [
     ("auditing",),
     ("integrations",),
     ("__init__",),
+    ("bench",),
     ("cli",),
     ("__main__",),
 ]

@@ -22,7 +22,7 @@ from dpfast.cli.output import FRAME_SUFFIXES, Target, write_frame
 from dpfast.cli.terminal import Progress
 from dpfast.errors import ParameterError
 
-__all__ = ["audit"]
+__all__ = ["audit", "found_function", "working_folder_first"]
 
 _MEND = "write for example my_module:my_function or path/to/file.py:my_function"
 
@@ -73,13 +73,13 @@ def audit(
     one, other = _read_value("--x", x), _read_value("--neighbour", neighbour)
     target = None if out is None else Target(out, "--out", FRAME_SUFFIXES, overwrite=overwrite)
     try:
-        with _working_folder_first(), _prints_beside(), Progress() as shown:
+        with working_folder_first(), _prints_beside(), Progress() as shown:
 
             def tell(done: int, total: int) -> None:
                 shown(f"drawing outputs: {done / total:.0%}")
 
             named = dict(map(_read_setting, settings))
-            mechanism = functools.partial(_fitting(_found(function), named, batched=given["batched"]), **named)
+            mechanism = functools.partial(_fitting(found_function(function), named, batched=given["batched"]), **named)
             found = _audited(lambda: dpf.audit(mechanism, one, other, progress=tell, **given))
         if not wants_document():
             click.echo(found.explain())
@@ -127,7 +127,7 @@ def _read_setting(text: str) -> tuple[str, Any]:
     return name, _read_value(f"--set {name}", value)
 
 
-def _found(text: str) -> Callable[..., Any]:
+def found_function(text: str) -> Callable[..., Any]:
     """Import a function.
 
     Raises
@@ -192,7 +192,7 @@ def _imported(place: str) -> Any:
 
 
 @contextmanager
-def _working_folder_first() -> Iterator[None]:
+def working_folder_first() -> Iterator[None]:
     """Let modules of the working folder be imported, also by what runs."""
     folder = os.getcwd()
     sys.path.insert(0, folder)

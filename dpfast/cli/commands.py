@@ -18,6 +18,7 @@ from dpfast.cli.answering import answer
 from dpfast.cli.arguments import draw_plan
 from dpfast.cli.attacking import attack
 from dpfast.cli.auditing import audit
+from dpfast.cli.benching import bench
 from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
@@ -303,5 +304,19 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, report, answer, select, domain, synthesize, attack, audit, doctor, warmup, init, completion):
+for _command in (
+    ledger,
+    report,
+    answer,
+    select,
+    domain,
+    synthesize,
+    attack,
+    audit,
+    bench,
+    doctor,
+    warmup,
+    init,
+    completion,
+):
     main.add_command(_command)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Progress",
     "console",
+    "counted_bar",
     "is_closed",
     "is_left",
     "print_table",
@@ -171,3 +172,28 @@ class Progress:
             self._timer.cancel()
             self._timer.join()
             self._shown.stop()
+
+
+@contextmanager
+def counted_bar(total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Show a bar on a terminal; yield what is told the name of each part as it begins, and how many there are if known.
+
+    With ``step=False`` it is told what a part is at, which does not move the bar.
+    """
+    if not sys.stderr.isatty():
+        yield lambda name, total=None, *, step=True: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Display
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Display(*columns, console=console(err=True), transient=True) as shown:
+        task = shown.add_task("", total=total)
+        begun = 0
+
+        def begin(name: str, total: int | None = None, *, step: bool = True) -> None:
+            nonlocal begun
+            shown.update(task, description=name, completed=begun, total=total)
+            begun += step
+
+        yield begin

@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dpfast.cli.documents import JSON, wants_document, write_document
 from dpfast.cli.errors import ExitCode
-from dpfast.cli.terminal import console, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dpfast.cli.terminal import counted_bar, print_table
 
 __all__ = ["doctor", "warmup"]
 
 #: With the start of the command that is less than ten.
 _SECONDS = 9.0
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str, int], None]]:
-    """Show a bar on a terminal; yield what is told the name of each part as it begins, and how many there are."""
-    if not sys.stderr.isatty():
-        yield lambda name, total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=console(err=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-        begun = 0
-
-        def begin(name: str, total: int) -> None:
-            nonlocal begun
-            shown.update(task, description=name, completed=begun, total=total)
-            begun += 1
-
-        yield begin
 
 
 @click.command(
@@ -64,7 +37,7 @@ def doctor(ask_all: bool) -> int:
     from dpfast.cli.doctor import asking
 
     begun = time.perf_counter()
-    with _bar() as begin:
+    with counted_bar() as begin:
         found = asking.collect(asking.told_in_time(math.inf if ask_all else _SECONDS), begin)
     known, (loaded, compiled, place), wrong = found.facts, found.kernels, found.wrong
     kept = {"loaded": loaded, "compiled": compiled, "place": place}
@@ -112,13 +85,12 @@ def warmup() -> None:
     from dpfast.testing import SeededRandom
 
     begun = time.perf_counter()
-    total = len(CHECKS) + len(CALLS)
-    with _bar() as begin:
+    with counted_bar(len(CHECKS) + len(CALLS)) as begin:
         for check in CHECKS:
-            begin(check.name, total)
+            begin(check.name)
             check.draw(SeededRandom(1))
         for name, call in CALLS.items():
-            begin(name, total)
+            begin(name)
             call()
     (loaded, compiled, place), seconds = compiled_kernels(), time.perf_counter() - begun
     if wants_document():
