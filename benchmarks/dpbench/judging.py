@@ -10,7 +10,7 @@ import polars as pl
 from benchmarks.dpbench.mechanisms import BASELINE, CHOICE
 from benchmarks.dpbench.questions import one_record
 
-__all__ = ["CELL", "CLOSE", "compared", "means", "regret", "regret_by", "winners"]
+__all__ = ["CELL", "CLOSE", "compared", "hindsight", "means", "regret", "regret_by", "winners"]
 
 CELL = ["kind", "dataset", "axes", "shape", "scale", "epsilon", "workload"]
 """The columns that tell combinations apart."""
@@ -103,6 +103,18 @@ def regret(averages: pl.DataFrame, choice: str = CHOICE, among: Iterable[str] | 
     if among is not None:
         contestants = averages.filter(pl.col("mechanism").is_in([*among, choice]))
     return compared(contestants).filter(mechanism=choice)
+
+
+def hindsight(rows: pl.DataFrame, error: str = "l2") -> pl.DataFrame:
+    """Return what a choice would have lost that knows which mechanism is the best in every other trial.
+
+    For each half of the trials a row of each combination: the mechanism that is the best in the other half, and its
+    ``ratio`` in this one. So large is what luck makes of the ratios of a very good choice, with half as many trials.
+    """
+    contestants = rows.filter(pl.col("mechanism") != BASELINE)
+    halves = [compared(means(contestants.filter(pl.col("trial") % 2 == half), error)) for half in (0, 1)]
+    known = [half.filter(mechanism=pl.col("best_mechanism")).select(*CELL, "mechanism") for half in halves]
+    return pl.concat([halves[half].join(known[1 - half], on=[*CELL, "mechanism"]) for half in (0, 1)])
 
 
 def regret_by(chosen: pl.DataFrame, *columns: str) -> pl.DataFrame:

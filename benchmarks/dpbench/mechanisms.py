@@ -18,6 +18,7 @@ import dpfast as dpf
 from dpfast.errors import ParameterError
 from dpfast.strategies import Strategy
 from dpfast.strategies.choosing import choose
+from dpfast.synthesis.estimate import Estimate as HistogramEstimate
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload
 
@@ -48,8 +49,10 @@ def uniform(counts: NDArray[np.int64], workload: Workload, epsilon: float, seed:
 
 def _measured(strategy: Callable[[Workload, float], Strategy]) -> Estimate:
     def estimate(counts: NDArray[np.int64], workload: Workload, epsilon: float, seed: int) -> NDArray[np.float64]:
-        given = {"epsilon": epsilon, "strategy": strategy(workload, epsilon), "threads": 1}
-        return dpf.matrix_mechanism(counts, workload, random=SeededRandom(seed), **given).histogram
+        chosen = strategy(workload, epsilon)
+        return dpf.matrix_mechanism(
+            counts, workload, epsilon=epsilon, strategy=chosen, random=SeededRandom(seed), threads=1
+        ).histogram
 
     return estimate
 
@@ -76,10 +79,10 @@ def _best(workload: Workload, epsilon: float) -> Strategy:
     return choose(workload, epsilon=epsilon).strategy
 
 
-def _fitted(function: Callable[..., object], **keywords: object) -> Estimate:
+def _fitted(function: Callable[..., HistogramEstimate], **keywords: object) -> Estimate:
     def estimate(counts: NDArray[np.int64], workload: Workload, epsilon: float, seed: int) -> NDArray[np.float64]:
         given = {"epsilon": epsilon, "random": SeededRandom(seed), "threads": 1, **keywords}
-        return function(counts, workload, **given).histogram  # type: ignore[attr-defined]
+        return function(counts, workload, **given).histogram
 
     return estimate
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from benchmarks.dpbench.judging import CLOSE, compared, means, regret, regret_by, winners
+from benchmarks.dpbench.judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
 from benchmarks.dpbench.mechanisms import CHOICE
 
 __all__ = ["markdown", "page"]
@@ -74,7 +74,13 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     if averages.is_empty():
         return "\n\n".join([*parts, "No mechanism gave an estimate.", *_refused(rows)]) + "\n"
     if CHOICE in averages["mechanism"].to_list() and averages["mechanism"].n_unique() > 1:
-        parts += _of_the_choice(regret(averages))
+        parts += _of_the_choice(regret(averages), hindsight(rows, error))
+        other, told = ("l1", "sums of absolute errors") if error == "l2" else ("l2", "Euclidean distances")
+        found = regret_by(regret(means(rows, other)), "kind", "axes", "workload")
+        parts += [
+            f"### By workload, of {told}",
+            markdown(found.with_columns(*_percent("close", "twice", "competitive"))),
+        ]
     every = winners(compared(averages)).with_columns(*_percent("best", "competitive", "close"))
     about = "On what share of combinations each is the best, competitive, and close to the best."
     parts += ["## All mechanisms", about]
@@ -85,11 +91,17 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     return "\n\n".join([*parts, *_refused(rows)]) + "\n"
 
 
-def _of_the_choice(chosen: pl.DataFrame) -> list[str]:
+def _of_the_choice(chosen: pl.DataFrame, known: pl.DataFrame) -> list[str]:
     """Return how far `estimate_histogram` is from the best of all."""
     shown = _percent("close", "twice", "competitive")
+    kinds = ["kind", "axes", "workload"]
+    if known.height:
+        best = regret_by(known, *kinds).select(*kinds, pl.col("close").alias("by hindsight"))
+    else:
+        best = pl.DataFrame(schema={**chosen.select(kinds).schema, "by hindsight": pl.Float64})
+    by_workload = regret_by(chosen, *kinds).join(best, on=kinds, how="left", maintain_order="left")
     tables = {
-        "by workload": regret_by(chosen, "kind", "axes", "workload"),
+        "by workload": by_workload.with_columns(*_percent("by hindsight")),
         "by scale times epsilon": regret_by(chosen.with_columns(signal=_signal()), "axes", "signal"),
         "by shape of the histogram": regret_by(chosen, "axes", "shape"),
     }
@@ -97,7 +109,9 @@ def _of_the_choice(chosen: pl.DataFrame) -> list[str]:
     columns = ["dataset", "shape", "scale", "epsilon", "workload", "best_mechanism", "ratio", "competitive"]
     about = (
         "`surely worst` is the worst ratio where the choice is not competitive. Where it is, chance may explain the "
-        "ratio: heavy tails of single trials make large ones even of two runs of the same mechanism."
+        "ratio: heavy tails of single trials make large ones even of two runs of the same mechanism. `by hindsight` is "
+        f"the share within {CLOSE} of a choice that takes the mechanism which is the best in every other trial, judged "
+        "by the rest: what luck leaves of a very good choice, with half as many trials."
     )
     parts = [f"## What `{CHOICE}` loses by choosing", about]
     for title, table in tables.items():

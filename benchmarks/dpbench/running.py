@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -166,7 +166,7 @@ def _leave_interrupts() -> None:
 
 
 @contextmanager
-def _shown(total: int, progress: bool) -> Iterator[object]:
+def _shown(total: int, progress: bool) -> Iterator[Callable[[], object]]:
     """Give a function that is called for each combination that is done."""
     if not progress:
         yield lambda: None

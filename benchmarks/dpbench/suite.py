@@ -11,10 +11,15 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
+import polars as pl
+
 from benchmarks.dpbench.datasets import Dataset, folder_datasets, known, named
-from benchmarks.dpbench.mechanisms import OURS, mechanisms_named
+from benchmarks.dpbench.drawing import draw_errors, draw_regret
+from benchmarks.dpbench.mechanisms import CHOICE, OURS, mechanisms_named
 from benchmarks.dpbench.page import page
 from benchmarks.dpbench.questions import WORKLOADS
 from benchmarks.dpbench.running import combinations, run
@@ -25,25 +30,37 @@ __all__ = ["chosen_datasets", "main", "parser"]
 
 #: What ``--datasets`` may say instead of names.
 _GROUPS = {"made": "made", "published": "published shape", "real": "real"}
-_SIDES = {1: (256, 1024, 4096), 2: (32, 64, 128)}
-_QUICK = {"sides": {1: (256,), 2: (32,)}, "scales": (10**3, 10**6), "epsilons": (0.1,), "most": 24, "trials": 3}
 
 
-def _positive(kind: type, text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf") or (kind is int and value != int(value)):
-        raise ValueError
-    return kind(value)
+@dataclass(frozen=True)
+class _Settings:
+    """What is run where the arguments do not say."""
+
+    sides: tuple[int, ...] = (256, 1024, 4096)
+    plane_sides: tuple[int, ...] = (32, 64, 128)
+    scales: tuple[int, ...] = tuple(10**power for power in range(2, 9))
+    epsilons: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    most: int | None = None
+    trials: int = 5
+
+
+_FULL, _QUICK = _Settings(), _Settings((256,), (32,), (10**3, 10**6), (0.1,), 24, 3)
 
 
 def whole(text: str) -> int:
     """Read a positive whole number, 1e6 too."""
-    return int(_positive(int, text))
+    value = amount(text)
+    if value != int(value):
+        raise ValueError
+    return int(value)
 
 
 def amount(text: str) -> float:
     """Read a positive number."""
-    return _positive(float, text)
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
 
 
 def parser() -> argparse.ArgumentParser:
@@ -129,43 +146,8 @@ def _run(given: argparse.Namespace, command: str) -> int:
     if given.list:
         _show_datasets()
         return 0
-    if (given.only_page or given.resume) and given.out is None:
-        raise ParameterError("out", None, "the file of results that --resume and --only-page are about")
-    if given.only_page:
-        results = read_results(given.out)
-    else:
-        quick = _QUICK if given.quick else {}
-        defaults = {"sides": _SIDES, "scales": [10**power for power in range(2, 9)], "epsilons": (0.01, 0.1, 1.0, 10.0)}
-        settings = {**defaults, "most": None, "trials": 5, **quick}
-        settings |= {
-            name: value for name in ("scales", "epsilons", "most", "trials") if (value := getattr(given, name))
-        }
-        sides = {1: given.sides or settings["sides"][1], 2: given.plane_sides or settings["sides"][2]}
-        mechanisms = mechanisms_named(given.mechanisms or OURS)
-        wanted = combinations(
-            chosen_datasets(given.datasets, given.held_out),
-            sides,
-            settings["scales"],
-            settings["epsilons"],
-            given.workloads or list(WORKLOADS),
-            most=settings["most"],
-            seed=given.seed,
-        )
-        if not wanted:
-            raise ParameterError("workloads", given.workloads, "some that the datasets have the dimensions for")
-        started = time.monotonic()
-        results = run(
-            wanted,
-            mechanisms,
-            settings["trials"],
-            given.out,
-            seed=given.seed,
-            processes=given.processes,
-            resume=given.resume,
-            progress=sys.stderr.isatty(),
-        )
-        took = time.monotonic() - started
-        print(f"{len(wanted):,} combinations, {results.height:,} trials, {took:.0f} s", file=sys.stderr)
+    _check_paths(given)
+    results = read_results(given.out) if given.only_page else _measured(given)
     charts = _draw(results, given.page, given.error) if given.page is not None else []
     text = page(results, command=command, error=given.error, charts=charts)
     if given.page is None:
@@ -176,20 +158,57 @@ def _run(given: argparse.Namespace, command: str) -> int:
     return 0
 
 
-def _draw(results: object, path: Path, error: str) -> list[str]:
+def _check_paths(given: argparse.Namespace) -> None:
+    """Refuse before the run what would be found wrong after it."""
+    if (given.only_page or given.resume) and given.out is None:
+        raise ParameterError("out", None, "the file of results that --resume and --only-page are about")
+    if given.out is not None and given.out.exists() and not (given.only_page or given.resume):
+        allowed = "a file that is not there yet"
+        raise ParameterError("out", str(given.out), allowed, "--resume goes on with it, --only-page makes its page")
+    if given.page is not None and not given.page.parent.is_dir():
+        raise ParameterError("page", str(given.page), "a file in a folder that is there")
+
+
+def _measured(given: argparse.Namespace) -> pl.DataFrame:
+    named_here = {name: value for name in _FULL.__dict__ if (value := getattr(given, name))}
+    settings = replace(_QUICK if given.quick else _FULL, **named_here)
+    wanted = combinations(
+        chosen_datasets(given.datasets, given.held_out),
+        {1: settings.sides, 2: settings.plane_sides},
+        settings.scales,
+        settings.epsilons,
+        given.workloads or list(WORKLOADS),
+        most=settings.most,
+        seed=given.seed,
+    )
+    if not wanted:
+        raise ParameterError("workloads", given.workloads, "some that the datasets have the dimensions for")
+    started = time.monotonic()
+    results = run(
+        wanted,
+        mechanisms_named(given.mechanisms or OURS),
+        settings.trials,
+        given.out,
+        seed=given.seed,
+        processes=given.processes,
+        resume=given.resume,
+        progress=sys.stderr.isatty(),
+    )
+    took = time.monotonic() - started
+    print(f"{len(wanted):,} combinations, {results.height:,} trials, {took:.0f} s", file=sys.stderr)
+    return results
+
+
+def _draw(results: pl.DataFrame, path: Path, error: str) -> list[str]:
     """Draw the charts of a page beside it, if matplotlib is installed, and return their names."""
-    import importlib.util
-
-    if importlib.util.find_spec("matplotlib") is None:
+    if find_spec("matplotlib") is None:
         return []
-    from benchmarks.dpbench.drawing import draw_errors, draw_regret
-
     names = []
     for workload in WORKLOADS:
-        if results.filter(workload=workload).height:  # type: ignore[attr-defined]
+        if results.filter(workload=workload).height:
             names.append(f"{path.stem}_{workload.replace(' ', '_')}.svg")
-            draw_errors(results, workload, path.parent / names[-1], error)  # type: ignore[arg-type]
-    if "estimate_histogram" in results["mechanism"]:  # type: ignore[index]
+            draw_errors(results, workload, path.parent / names[-1], error)
+    if CHOICE in results["mechanism"]:
         names.append(f"{path.stem}_regret.svg")
-        draw_regret(results, path.parent / names[-1], error)  # type: ignore[arg-type]
+        draw_regret(results, path.parent / names[-1], error)
     return names

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from benchmarks.dpbench.judging import CELL, compared, means, regret, regret_by, winners
+from benchmarks.dpbench.judging import CELL, compared, hindsight, means, regret, regret_by, winners
 from benchmarks.dpbench.questions import WORKLOADS, one_record, scaled_errors, workload_named, workloads_for
 from benchmarks.dpbench.trials import SCHEMA
 
@@ -101,6 +101,14 @@ def test_the_regret_of_a_choice_is_its_error_over_the_best_of_all_contestants():
         {"workload": "identity", "combinations": 2, "close": 0.5, "twice": 1.0, "competitive": 0.5}
         | {"mean": np.sqrt(1.65), "worst": 1.5, "surely worst": 1.5}
     )
+
+
+def test_hindsight_takes_the_best_of_the_other_half():
+    """In even trials a is the best, in odd ones b: each is judged by the trials in which it is not."""
+    errors = {"a": [1.0, 3.0, 1.0, 3.0], "b": [2.0, 2.0, 2.0, 2.0], "uniform": [0.1] * 4}
+    found = hindsight(table(errors, scale=1))
+    assert found.select("mechanism", "ratio").rows() == [("b", 2.0), ("a", 1.5)]
+    assert hindsight(table({"a": [1.0], "b": [2.0]})).is_empty(), "of one trial there is no other half"
 
 
 def test_winners_are_counted():

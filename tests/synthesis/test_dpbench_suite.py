@@ -164,6 +164,8 @@ WRONG = [
     (["--mechanisms", "none_such:f"], "module:function"),
     (["--mechanisms", "ahpp"], "one of uniform, identity"),
     (["--resume"], "out must be"),
+    (["--quick", "--out", __file__], "--resume goes on with it"),
+    (["--quick", "--page", "none/such.md"], "page must be"),
     (["--only-page", "--out", "none.parquet"], "a file that this suite wrote"),
     (["--datasets", "zipf", "--workloads", "rectangles"], "workloads must be"),
 ]
