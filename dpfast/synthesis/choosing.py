@@ -197,7 +197,7 @@ def records_within(counts: NDArray[np.int64], full: int) -> NDArray[np.int64]:
     A record more or fewer changes it by 1 at most, and so does one that moves to another cell: one cell's part falls by
     0 or 1, and the other's grows by 0 or 1. So it costs no more than a measurement of disjoint cells does.
     """
-    return np.minimum(counts, full).sum(dtype=np.int64, keepdims=True)
+    return np.array([np.minimum(counts, full).sum(dtype=np.int64)])
 
 
 def _considered(task: Task, spent: int) -> list[Considered]:
