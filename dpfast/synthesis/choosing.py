@@ -21,6 +21,8 @@ from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.matrix_mechanism import draw_cells
+from dpfast.strategies.nested import Nested
+from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
 from dpfast.synthesis.histograms.tree_noise import Noise
@@ -33,7 +35,7 @@ from dpfast.workloads.workload import OwnQueries
 __all__ = ["estimate_histogram"]
 
 #: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors...
-_MUCH_LESS, _MANY_RECORDS = 0.7, 500.0
+_MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or so many cells are full, along one axis and in the plane, where a full one counts as one and others in part.
 _FULL_CELLS = {1: 0.7, 2: 0.25}
 #: Cells are full from so many scales of the noise on; so many thousandths of the budget look for them.
@@ -104,7 +106,7 @@ def estimate_histogram(
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
     form where most cells are full: hold ten scales of the noise. Where no hierarchy comes near to a closed form, as for
-    marginals, this is taken if there are 500 times as many records as it errs. Noise that leaves nearly all whole
+    marginals, this is taken if there are 200 times as many records as it errs. Noise that leaves nearly all whole
     numbers as they are (epsilon above about 4) leaves the choice to closed forms alone.
 
     References
@@ -173,7 +175,7 @@ class _Choice:
         if not is_wide(workload):
             crowded = _CROWDED_CELLS[axes] if isinstance(taken.strategy, Identity) else _CROWDED
             return cls(taken, "records", crowded * task.cells * taken.noise.deviation / math.sqrt(2.0))
-        nested = [one.rmse for one in counted if one.strategy.levels is not None]
+        nested = [one.rmse for one in counted if isinstance(one.strategy, (Identity, Nested, Product))]
         if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
             return cls(taken, "records", _MANY_RECORDS * taken.rmse)
         return cls(_cells_or_best(_considered(task, _DENSITY_PARTS)), "density", _FULL_CELLS[axes])
