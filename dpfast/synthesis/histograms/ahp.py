@@ -26,6 +26,8 @@ _LOOK_PARTS = 500
 _THRESHOLD = 0.35
 #: Clusters of so many times that and more are no noise that stood out.
 _CLEAR = 8.0
+#: No noise at all has no precision.
+_TINY = 1e-300
 
 
 def ahp(
@@ -116,7 +118,8 @@ def ahp(
     cells = np.diff(np.append(starts, counts.size))
     # What was seen of a cluster's cells counts as well, by its precision, where it did not make them stand out.
     before = np.add.reduceat(noisy[order], starts)
-    weight = last.deviation**2 / (last.deviation**2 + cells * look.deviation**2)
+    variance = cells * look.deviation**2 + last.deviation**2
+    weight = last.deviation**2 / np.maximum(variance, _TINY)
     weight[before < _CLEAR * cells * least] = 0.0
     estimate = np.maximum(sums + weight * (before - sums), 0.0)
     result = np.empty(counts.size)
