@@ -51,4 +51,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e

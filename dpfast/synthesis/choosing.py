@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors
@@ -18,21 +21,25 @@ from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.matrix_mechanism import draw_cells
+from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
+from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["estimate_histogram"]
 
-#: Queries that sum over so many cells (the mean of their squared coefficients) are wide.
-_WIDE = 16.0
-#: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors.
-_MUCH_LESS, _MANY_RECORDS = 0.7, 500.0
+#: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors...
+_MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
+#: ...or so many cells are full, along one axis and in the plane, where a full one counts as one and others in part.
+_FULL_CELLS = {1: 0.7, 2: 0.25}
+#: Cells are full from so many scales of the noise on; so many thousandths of the budget look for them.
+_FULL, _DENSITY_PARTS = 10.0, 20
 #: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
 _ABOUT = 1.3
 #: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane.
@@ -63,9 +70,11 @@ def estimate_histogram(
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
         that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
         `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. Where the number of
-        records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), and the
-        rest pays for the method that this noisy number chooses. By adaptive composition both together cost at most the
-        budget. What takes noise out of measured cells sees nothing but these and the public noise.
+        records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), or a
+        fiftieth for the density: the sum of all counts, each of which counts no more than ten scales of the noise,
+        which a record changes by 1 at most. The rest pays for the method that this noisy number chooses. By adaptive
+        composition both together cost at most the budget. What takes noise out of measured cells sees nothing but
+        these and the public noise.
 
     Parameters
     ----------
@@ -95,9 +104,10 @@ def estimate_histogram(
     stand where they are many or alone, and finds the level of the rest; it costs no privacy. Where there are on average
     fewer than 0.7 records a cell, in scales of the noise (0.03 in the plane), the adaptive hierarchy is taken.
 
-    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, or where records are many
-    a closed form that no hierarchy comes near to, as for marginals. Noise that leaves nearly all whole numbers as they
-    are (epsilon above about 4) leaves the choice to closed forms alone.
+    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
+    form where most cells are full: hold ten scales of the noise. Where no hierarchy comes near to a closed form, as for
+    marginals, this is taken if there are 200 times as many records as it errs. Noise that leaves nearly all whole
+    numbers as they are (epsilon above about 4) leaves the choice to closed forms alone.
 
     References
     ----------
@@ -123,9 +133,9 @@ def estimate_histogram(
     noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     choice = _Choice.of(task)
     prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)
-    if choice.tree:
-        tree = Tree(task, prepared, noise)
-        if not choice.crowded(task, tree):
+    if choice.asks is not None and not choice.is_closed(task, prepared, noise):
+        tree = Tree(task, prepared, noise, _DENSITY_PARTS if choice.asks == "density" else 0)
+        if choice.asks == "density" or not choice.is_crowded(tree):
             tree.grow(show)
             estimate = tree.estimate()
             estimate.rounds = estimate.rounds.select(pl.lit("adaptive hierarchy").alias("method"), pl.all())
@@ -142,50 +152,68 @@ class _Choice:
     ----------
     closed
         The strategy that is taken unless the tree is.
-    tree
-        Whether the tree may be taken.
-    wide
-        Whether the queries are wide.
-    better
-        Whether the strategy is better than the tree where records are many.
+    asks
+        What decides about that: the number of "records", of which a tree knows; the "density", which is asked for; or
+        None where nothing does.
+    least
+        From which number of records on, or from which density, the strategy is taken.
 
     """
 
     closed: Considered
-    tree: bool
-    wide: bool
-    better: bool
+    asks: Literal["records", "density"] | None
+    least: float = 0.0
 
     @classmethod
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
-        shape, workload = task.workload.shape, task.workload
-        exact = task.noise(PARTS).deviation < LEAST_DEVIATION
-        tree = len(shape) <= _MOST_AXES and not exact
-        counted = tree and task.neighbors == "add_remove"
-        budget = Budget(task.budget.kind, task.units(ROOT_PARTS if counted else 0))
-        unit = read_unit(task.neighbors, 1, 1)
-        among = [consider(one, workload, budget, unit) for one in candidates(workload, budget)]
-        best = min(among, key=lambda one: one.rmse)
-        if exact:
-            return cls(best, tree, False, True)
-        if tree and workload.energy(np.arange(task.cells + 1)) >= _WIDE * len(workload):
-            nested = [one.rmse for one in among if one.strategy.levels is not None or isinstance(one.strategy, Product)]
-            return cls(best, tree, True, best.rmse <= _MUCH_LESS * min(nested, default=0.0))
-        cells = [one for one in among if isinstance(one.strategy, Identity) and one.rmse <= _ABOUT * best.rmse]
-        return cls(cells[0] if cells else best, tree, False, True)
+        axes, workload = len(task.workload.shape), task.workload
+        if axes > _MOST_AXES or task.noise(PARTS).deviation < LEAST_DEVIATION:
+            return cls(_cells_or_best(_considered(task, 0)), None)
+        counted = _considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0)
+        taken = _cells_or_best(counted)
+        if not is_wide(workload):
+            crowded = _CROWDED_CELLS[axes] if isinstance(taken.strategy, Identity) else _CROWDED
+            return cls(taken, "records", crowded * task.cells * taken.noise.deviation / math.sqrt(2.0))
+        nested = [one.rmse for one in counted if isinstance(one.strategy, (Identity, Nested, Product))]
+        if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
+            return cls(taken, "records", _MANY_RECORDS * taken.rmse)
+        return cls(_cells_or_best(_considered(task, _DENSITY_PARTS)), "density", _FULL_CELLS[axes])
 
-    @property
-    def denoised(self) -> bool:
-        """Whether cells are measured by themselves, and their noise taken out."""
-        return isinstance(self.closed.strategy, Identity)
+    def is_closed(self, task: Task, prepared: Prepared, noise: Noise) -> bool:
+        """Whether the density, if it is asked for, says that the strategy is taken."""
+        if self.asks != "density":
+            return False
+        full = max(round(_FULL * math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)), 1)
+        noisy = noise.add(records_within(prepared.counts, full), np.array([_DENSITY_PARTS]), prepared)
+        return float(noisy[0]) >= self.least * full * task.cells
 
-    def crowded(self, task: Task, tree: Tree) -> bool:
-        """Whether there are so many records that the strategy is taken: from the root of the tree."""
-        if self.wide:
-            return self.better and float(tree.levels[0].value[0]) > _MANY_RECORDS * self.closed.rmse
-        least = _CROWDED_CELLS[len(task.workload.shape)] if self.denoised else _CROWDED
-        return tree.signal >= least * task.cells
+    def is_crowded(self, tree: Tree) -> bool:
+        """Whether the number of records says that the strategy is taken."""
+        return float(tree.levels[0].value[0]) >= self.least
+
+
+def records_within(counts: NDArray[np.int64], full: int) -> NDArray[np.int64]:
+    """Return the sum of all counts, of which none counts as more than that of a full cell: one number.
+
+    A record more or fewer changes it by 1 at most, and so does one that moves to another cell: one cell's part falls by
+    0 or 1, and the other's grows by 0 or 1. So it costs no more than a measurement of disjoint cells does.
+    """
+    return np.array([np.minimum(counts, full).sum(dtype=np.int64)])
+
+
+def _considered(task: Task, spent: int) -> list[Considered]:
+    """Return all strategies with their predicted errors, for the budget but for some thousandths of it."""
+    units = task.units(spent)
+    budget = Budget(task.budget.kind, units)
+    unit = read_unit(task.neighbors, 1, 1)
+    return [consider(one, task.workload, budget, unit) for one in candidates(task.workload, budget)]
+
+
+def _cells_or_best(among: list[Considered]) -> Considered:
+    """Return every cell by itself, if it does not err much more than the best strategy, else that."""
+    best = min(among, key=lambda one: one.rmse)
+    return next((one for one in among if isinstance(one.strategy, Identity) and one.rmse <= _ABOUT * best.rmse), best)
 
 
 def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | None) -> Estimate:
@@ -193,7 +221,7 @@ def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | No
     best, shape = choice.closed, task.workload.shape
     cells = draw_cells(best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads)
     name, deviations = best.strategy.name, None
-    if choice.denoised:
+    if isinstance(best.strategy, Identity):
         name, cells = "cells without noise", denoised(cells.reshape(shape), best.noise, threads)
     else:
         deviations = lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload))  # noqa: E731

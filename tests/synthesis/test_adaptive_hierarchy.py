@@ -16,6 +16,7 @@ from dpfast.errors import DataError, ParameterError
 from dpfast.kernels.histograms.siblings import fit_siblings, shrink_siblings
 from dpfast.mechanisms.noise.gradual_release import LARGEST_SCALE
 from dpfast.synthesis.histograms.boxes import Boxes, PrefixSums
+from dpfast.synthesis.histograms.levels import Level, settle
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import Tree
 from dpfast.synthesis.preparing import PARTS
@@ -384,3 +385,15 @@ def test_budgets_too_small_are_refused_before_they_are_charged():
     with pytest.raises(ParameterError, match="epsilon"):
         dpf.adaptive_hierarchy([1, 2], epsilon=1e-17, ledger=ledger)
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("seen", "settled"), [(-5.0, 0.0), (0.0, 0.0), (1e-200, 0.0), (14.0, 0.0), (30.0, 22.5), (225.0, 224.0)]
+)
+def test_a_number_of_records_that_may_be_noise_alone_is_drawn_to_nothing(seen, settled):
+    """Of a variance of 100, one and a half deviations are no records; a public number stays what it is."""
+    for variance, expected in ((100.0, settled), (0.0, max(seen, 0.0))):
+        box, left = Boxes.whole((4,)), np.zeros(1, np.int64)
+        root = Level(box, np.array([seen]), np.array([variance]), left, np.array([0, 1]), left)
+        settle([root], 0.0)
+        assert root.value[0] == pytest.approx(expected, abs=1e-190)

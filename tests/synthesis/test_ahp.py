@@ -83,3 +83,14 @@ def test_rho_ledgers_and_mistakes():
     assert abs(estimate.histogram - 10_000).max() < 20
     with pytest.raises(DataError, match="from 0 to"):
         dpf.ahp([1, -2, 3], epsilon=1.0)
+
+
+@pytest.mark.statistical
+def test_cells_that_stand_apart_keep_both_measurements(seed):
+    """Half of the budget each, of deviation 2 sqrt(2) / epsilon; their mean has 2 / epsilon. The last alone is caught.
+
+    The deviation of 1,000 such errors strays from 2 by 3 in 100: the bounds are eight times that.
+    """
+    counts, random = np.arange(200) * 100_000, SeededRandom(seed)
+    off = [dpf.ahp(counts, epsilon=0.1, random=random).histogram[20:] - counts[20:] for _ in range(5)]
+    assert 1.5 < 0.1 * np.std(off) < 2.5

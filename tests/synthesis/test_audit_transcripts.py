@@ -17,6 +17,7 @@ from dpfast.mechanisms.noise.calibration import analytic_gaussian_scale
 from dpfast.synthesis.fitted import boosting_privacy
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.histograms import trees
+from dpfast.synthesis.histograms.dawa import partition_rule
 from dpfast.synthesis.preparing import Task
 from dpfast.testing import SeededRandom
 
@@ -190,7 +191,7 @@ def test_nothing_goes_around_the_noise_of_dawa(relation, monkeypatch, seed):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_counts_of_dawas_buckets_cost_what_its_partition_leaves(relation, monkeypatch, seed):
-    """The first step is the noise on costs, 0.15 of the budget: its proof is tested on its own, in test_dawa."""
+    """The first step is the noise on costs: its proof is tested on its own, in test_dawa."""
 
     def run(histogram):
         return (dpf.dawa(histogram, WORKLOADS["prefixes"][0], epsilon=0.8, neighbors=relation).histogram,)
@@ -198,13 +199,14 @@ def test_the_counts_of_dawas_buckets_cost_what_its_partition_leaves(relation, mo
     histogram = many(WORKLOADS["prefixes"][1])  # far enough apart for buckets of their own
     _, steps = transcript(monkeypatch, run, histogram, seed)
     moved = 1 if relation == "add_remove" else 2
-    assert steps[0].parameters["scale"] >= 2 * moved / (0.15 * 0.8)
+    share = partition_rule(WORKLOADS["prefixes"][0])[0] / 1000
+    assert steps[0].parameters["scale"] >= 2 * moved / (share * 0.8)
     worst = 0.0
     for neighbour in neighbours(histogram, relation, seed):
         _, again = replay(monkeypatch, run, neighbour, steps)
         assert np.abs(steps[0].values - again[0].values).max() <= moved
         worst = max(worst, loss(steps[1:], again[1:]).pure)
-    assert 0 < worst <= 0.85 * 0.8 * SLACK
+    assert 0 < worst <= (1 - share) * 0.8 * SLACK
 
 
 @pytest.mark.parametrize("mechanism", ["AHP", "adaptive hierarchy"])

@@ -9,6 +9,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.mechanisms.noise import integer_noise as noise
+from dpfast.synthesis.choosing import records_within
 from dpfast.synthesis.histograms import tree_noise
 from dpfast.testing import SeededRandom
 
@@ -46,13 +47,63 @@ def test_few_records_a_cell_grow_a_tree(monkeypatch):
     assert sum(1 / Fraction(float(scales[0])) for values, scales in columns if values.size == 1) <= Fraction(1, 100)
 
 
-def test_wide_queries_take_the_tree_and_many_axes_a_strategy():
-    def chosen(counts, workload):
-        return dpf.estimate_histogram(counts, workload, epsilon=1.0, random=SeededRandom(1)).rounds["method"][0]
+@pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
+def test_the_density_and_the_strategy_cost_the_budget_together(monkeypatch, neighbors, moved):
+    """Soundness rule 10, in rationals: full cells, wide queries."""
+    columns = drawn(monkeypatch)
+    counts, workload = np.full((32, 32), 5_000), dpf.workloads.random_rectangles((32, 32), 100, 1)
+    dpf.estimate_histogram(counts, workload, epsilon=0.2, neighbors=neighbors, random=SeededRandom(1))
+    spent = sum(Fraction(moved) / Fraction(float(scales.flat[0])) for _, scales in columns)
+    assert Fraction(199, 1000) < spent <= Fraction(1, 5)
+    assert [values.size for values, _ in columns] == [1, 1024]
+    assert columns[0][0].tolist() == [50 * moved * 1024]
 
-    assert chosen(np.full(256, 10**6), dpf.workloads.prefix(256)) == "adaptive hierarchy"
-    assert chosen(np.full((32, 32), 10**6), dpf.workloads.random_rectangles((32, 32), 100, 1)) == "adaptive hierarchy"
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_one_record_changes_the_density_by_one_at_most(moves, seed):
+    """Random histograms and neighbours; the bound is met."""
+    generator, most = np.random.default_rng(seed), 0
+    for _ in range(500):
+        counts = generator.integers(0, 6, 5)
+        other = counts.copy()
+        other[generator.integers(5)] += 1
+        if moves:
+            other[generator.choice(np.flatnonzero(other))] -= 1
+        change = records_within(other, 3) - records_within(counts, 3)
+        assert change.shape == (1,)
+        most = max(most, abs(int(change[0])))
+    assert most == 1
+
+
+def test_wide_queries_take_the_tree_unless_cells_are_full():
+    def chosen(counts, workload, **budget):
+        budget = budget or {"epsilon": 1.0}
+        return dpf.estimate_histogram(counts, workload, **budget, random=SeededRandom(1)).rounds["method"][0]
+
+    prefixes, rectangles = dpf.workloads.prefix(256), dpf.workloads.random_rectangles((32, 32), 100, 1)
+    sparse = np.eye(1, 1024, 77, dtype=np.int64)[0] * 10**8
+    assert chosen(sparse[:256], prefixes) == "adaptive hierarchy"
+    assert chosen(np.full(256, 10**6), prefixes).startswith("weighted blocks")
+    assert chosen(sparse.reshape(32, 32), rectangles) == "adaptive hierarchy"
+    assert chosen(np.full((32, 32), 10**6), rectangles) == "cells without noise"
+    assert chosen(np.full(256, 10**6), prefixes, rho=0.5) != "adaptive hierarchy"
     assert chosen(np.zeros((4, 3, 2), np.int64), dpf.workloads.marginals((4, 3, 2), k=1)) != "adaptive hierarchy"
+
+
+def test_marginals_take_the_tree_only_where_records_are_few():
+    workload = dpf.workloads.marginals((64, 64), k=1)
+    for records, method in ((1, "adaptive hierarchy"), (1_000, "marginals")):
+        counts = np.full((64, 64), records)
+        estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(1))
+        assert method in estimate.rounds["method"][0]
+
+
+def test_noise_next_to_none_leaves_the_choice_to_closed_forms(monkeypatch):
+    columns = drawn(monkeypatch)
+    counts = np.zeros(256, np.int64)
+    estimate = dpf.estimate_histogram(counts, dpf.workloads.prefix(256), epsilon=10.0, random=SeededRandom(1))
+    assert estimate.rounds["method"].to_list() == ["cells without noise"]
+    assert [values.size for values, _ in columns] == [256]
 
 
 def test_rho_and_ledgers():

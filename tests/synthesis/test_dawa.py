@@ -215,8 +215,8 @@ def test_negative_counts_are_refused_without_a_ledger():
 
 def test_scales_stay_where_noise_is_of_whole_numbers():
     """On a coarser grid a record could move a cost by a step of it, which the proof does not allow for."""
-    smallest = 4.0e-7
-    assert grid_of_integers(partition_scale(0.15 * smallest, 1)) == 1
+    smallest = 1.2e-7
+    assert grid_of_integers(partition_scale(0.5 * smallest, 1)) == 1
     dpf.dawa([5, 5, 5], epsilon=smallest)
     with pytest.raises(ParameterError, match="epsilon must be larger"):
-        dpf.dawa([5, 5, 5], epsilon=3.0e-7)
+        dpf.dawa([5, 5, 5], epsilon=9.0e-8)

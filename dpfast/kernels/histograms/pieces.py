@@ -235,12 +235,16 @@ def learn_pieces(offsets, evidence, weights, splits, kinds):
 
 @kernel
 def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spreads, evidence, weights, out):
-    """Set ``out`` to what each cell is expected to hold, given the noisy ones; return how likely cells are spikes."""
+    """Set ``out`` to what each cell is expected to hold, given the noisy ones; return how likely cells are spikes.
+
+    The parameters are as above.
+    """
     places = offsets.size - 1
     noise = scale * scale if gaussian else 2.0 * scale * scale
     highest = _peak(noise, 0.0, scale, gaussian) - _PRICE_OF_SPIKE + math.log(2.0) + math.log(spikes)
     found, among = 0.25, 1.0
     out[:] = 0.0
+    given = np.zeros(out.size)
     width, level = places, 0
     while width >= 1:
         for j in range(1 << level):
@@ -256,6 +260,7 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
                 count = counts[k] if kind > 0 else 0.0
                 if last - first == 1:
                     out[first] += weight * count
+                    given[first] += weight
                     continue
                 spread = 0.0 if kind == 0 else (count if kind == 1 else spreads[k])
                 variance = noise + spread
@@ -272,10 +277,14 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
                         own += chance * (cells[i] - own)
                         found += weight * chance
                     out[i] += weight * own
+                    given[i] += weight
                 among += weight * (last - first)
         width //= 2
         level += 1
+    # What was left out would be missing from sums over many cells.
+    for i in range(out.size):
+        out[i] /= given[i]
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e

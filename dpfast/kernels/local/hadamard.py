@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e

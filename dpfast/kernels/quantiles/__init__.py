@@ -1,4 +1,4 @@
 """Kernels that draw quantiles."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3cf9995ae73d378d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e

@@ -102,9 +102,9 @@ def adaptive_hierarchy(
     their place. So a few records are measured at the resolution that they allow, and many as by a hierarchy H_b. A
     box that stands out of its family may hold a spike: it is split from half as many records on, with a smaller share,
     and if it holds few records two levels above the cells then into these at once. Least squares bring all measurements
-    together; then, from the root down, the parts of a box are moved to their mean or to 0, except those that stand
-    out, where an estimate of the error is less for it, and all to the nearest nonnegative numbers that have the box's
-    sum.
+    together; the number of records, which may be noise alone, is drawn to 0 by 2.25 times its variance over itself;
+    then, from the root down, the parts of a box are moved to their mean or to 0, except those that stand out, where an
+    estimate of the error is less for it, and all to the nearest nonnegative numbers that have the box's sum.
 
     A spike is a cell that holds far more than its neighbours. One of 30 scales (of 30 / epsilon records) is found with
     probability at least 0.9, and its estimate is within a tenth in the median draw and in three fifths of all draws.

@@ -24,6 +24,10 @@ __all__ = ["ahp"]
 
 _LOOK_PARTS = 500
 _THRESHOLD = 0.35
+#: Clusters of so many times that and more are no noise that stood out.
+_CLEAR = 8.0
+#: No noise at all has no precision.
+_TINY = 1e-300
 
 
 def ahp(
@@ -74,7 +78,8 @@ def ahp(
     -----
     Noisy counts below 0.35 ln(d) scales of their noise, for d cells, count as 0. In descending order a cell joins the
     cluster before it if that raises the squared distances from the cluster's mean by less than the variance of one
-    more measurement.
+    more measurement. A cluster's count is the mean of both measurements, by their precision, where it holds eight times
+    what still counts as 0.
 
     A spike, a cell that holds far more than the others, has a cluster of its own from about 30 scales of the noise that
     the whole budget would buy (30 / epsilon records), and then the noise of half of the budget
@@ -102,7 +107,8 @@ def ahp(
     counts, source = prepared.counts, prepared.source
     show("making clusters")
     noisy = look.add(counts, source, threads).astype(np.float64)
-    noisy[noisy < _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)] = 0.0
+    least = _THRESHOLD * math.log(max(counts.size, 2)) * look.deviation / math.sqrt(2.0)
+    noisy[noisy < least] = 0.0
     order = np.argsort(-noisy, kind="stable")
     starts = np.empty(counts.size, np.int64)
     clusters = cluster_sorted(noisy[order], last.deviation**2, starts)
@@ -110,7 +116,12 @@ def ahp(
     show("measuring clusters")
     sums = last.add(np.add.reduceat(counts[order], starts), source, threads)
     cells = np.diff(np.append(starts, counts.size))
-    estimate = np.maximum(sums, 0).astype(np.float64)
+    # What was seen of a cluster's cells counts as well, by its precision, where it did not make them stand out.
+    before = np.add.reduceat(noisy[order], starts)
+    variance = cells * look.deviation**2 + last.deviation**2
+    weight = last.deviation**2 / np.maximum(variance, _TINY)
+    weight[before < _CLEAR * cells * least] = 0.0
+    estimate = np.maximum(sums + weight * (before - sums), 0.0)
     result = np.empty(counts.size)
     result[order] = np.repeat(estimate / cells, cells)
     rounds = pl.DataFrame({"cells": cells, "estimate": estimate})

@@ -27,19 +27,26 @@ from dpfast.strategies.choosing import Considered, consider
 from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.bucketed import bucketed
+from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import Task
 from dpfast.synthesis.shares import selection_for
 from dpfast.workloads.histograms import Counts
-from dpfast.workloads.workload import OwnQueries
+from dpfast.workloads.workload import OwnQueries, Workload
 
-__all__ = ["dawa", "interval_deviations", "partition"]
+__all__ = ["dawa", "interval_deviations", "partition", "partition_rule"]
 
-#: What one bucket is worth, in scales of the noise on its deviation: the best in benchmarks/dpbench.
-_PENALTY = Fraction(3, 2)
-_PARTITION_PARTS = 150
+#: Thousandths of the budget for the partition, and what one bucket is worth, in scales of the noise on its deviation:
+#: the best by experiment. With less of a penalty buckets are chosen for their noise, and single cells need to be seen.
+_FOR_WIDE_QUERIES = 350, Fraction(5, 2)
+_FOR_CELLS = 500, Fraction(3)
 _BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 #: The scale for partitions is widened by so much: see `partition_scale`.
 _MARGIN = 1 + Fraction(1, 2**50)
+
+
+def partition_rule(workload: Workload) -> tuple[int, Fraction]:
+    """Return the partition's thousandths of the budget, and what a bucket is worth: by the public queries alone."""
+    return _FOR_WIDE_QUERIES if is_wide(workload) else _FOR_CELLS
 
 
 def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -115,12 +122,13 @@ def dawa(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. A part of 0.15 pays for the partition into buckets: it is the one of least cost,
+        computed from the estimate. A part of 0.35 (0.5 where queries sum
+        over few cells) pays for the partition into buckets: it is the one of least cost,
         where an interval's cost is the sum of its counts' distances from their median, an integer that one record
         changes by at most 1, with discrete Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
         counts change), and a public amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a
         record it is enough to lower the noise of the one bucket that holds it, by 2, however many intervals hold it:
-        the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The other 0.85 pay for the buckets' counts,
+        the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The rest pays for the buckets' counts,
         which are summed exactly and measured with noise, as any histogram's. Without a ledger no budget is kept.
 
     Parameters
@@ -172,7 +180,7 @@ def dawa(
     single cells no noise.
 
     A spike, a cell that holds far more than its neighbours, drowns where the partition does not see it, as that has
-    0.15 of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
+    a part of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
     bucket of its own, one of 30 mostly not (tests/synthesis/test_spikes.py). `dpf.ahp` and `dpf.adaptive_hierarchy`
     find it.
 
@@ -193,16 +201,17 @@ def dawa(
     """
     show = read_progress(progress, "the name of a stage")
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
-    scale = _scale(task)
+    parts, penalty = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
+    scale = _scale(task, parts)
     prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
     # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
     show("choosing buckets")
     costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
     noisy = laplace(costs, scale, random=source, threads=threads)
-    edges = partition(noisy, firsts, counts.size, round(_PENALTY * Fraction(scale)))
+    edges = partition(noisy, firsts, counts.size, round(penalty * Fraction(scale)))
     show("measuring buckets")
-    best = _strategy(task, edges)
+    best = _strategy(task, edges, parts)
     buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
     width = np.diff(edges)
     rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
@@ -210,14 +219,14 @@ def dawa(
     return Estimate(cells, task.workload, spent, rounds=rounds, entry=prepared.entry, records=prepared.records)
 
 
-def _scale(task: Task) -> float:
+def _scale(task: Task, parts: int) -> float:
     """Return the scale of the noise on deviations, or refuse a histogram or a budget that there is none for."""
     if len(task.workload.shape) != 1:
         raise ParameterError(
             "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
         )
     # Permute-and-flip is accounted for as any pure mechanism is.
-    share = selection_for(task.budget.kind, _PARTITION_PARTS * task.part_units, "permute_and_flip", 1, "partition")
+    share = selection_for(task.budget.kind, parts * task.part_units, "permute_and_flip", 1, "partition")
     scale = partition_scale(share.epsilon, task.moved)
     cells = task.cells
     # Wider noise is rounded to multiples of more than 1, where the proof of `partition_scale` fails.
@@ -227,10 +236,10 @@ def _scale(task: Task) -> float:
     return scale
 
 
-def _strategy(task: Task, edges: NDArray[np.int64]) -> Considered:
+def _strategy(task: Task, edges: NDArray[np.int64], spent: int) -> Considered:
     """Return what measures the buckets, and the noise: from the public partition alone."""
     buckets = edges.size - 1
-    budget = Budget(task.budget.kind, task.units(_PARTITION_PARTS))
+    budget = Budget(task.budget.kind, task.units(spent))
     unit = PrivacyUnit(None, 1, 1, task.neighbors)
     among = [identity(buckets), *(hierarchy(buckets, b) for b in _BRANCHINGS if b < buckets)]
     asked = bucketed(task.workload, edges)

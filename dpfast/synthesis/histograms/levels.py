@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 
 #: What was moved to 0 takes so small a part in what a family is moved by to meet its box's value.
 _HELD = 1e-9
-_TINY = 1e-300
+_TINY = 1e-150
+#: A number of records below 1.5 deviations of its noise becomes 0.
+_DOUBT = 2.25
 
 
 @dataclass
@@ -144,6 +146,15 @@ def draw_together(level: Level, above: Level, parents: NDArray[np.int64], tail: 
     return Drawn(value, moved, sums, variances)
 
 
+def _shrink(root: Level) -> None:
+    """Draw the number of records to 0 as far as it may be nothing but noise: a few records would drown in it.
+
+    By the variance of its noise, times `_DOUBT`, over itself: the rule of James and Stein for one number.
+    """
+    records = np.maximum(root.value, _TINY)
+    root.value[:] = np.maximum(root.value - _DOUBT * root.variance / records, 0.0)
+
+
 def settle(levels: list[Level], tail: float) -> None:
     """Bring all measurements together: least squares upward, then families that fit their box's value downward."""
     for above, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
@@ -153,7 +164,7 @@ def settle(levels: list[Level], tail: float) -> None:
         weight = own / np.maximum(own + drawn.variances, _TINY)
         above.value[parents] += weight * (drawn.sums - above.value[parents])
         above.variance[parents] = weight * drawn.variances
-    np.maximum(levels[0].value, 0.0, out=levels[0].value)
+    _shrink(levels[0])
     for above, below in pairwise(levels):
         drawn = draw_together(below, above, below.parents, tail)
         held = np.where(drawn.value == 0.0, below.variance * _HELD, below.variance)

@@ -85,6 +85,8 @@ class Seen:
 class Tree:
     """A tree of boxes over a histogram: its root, measured; then its growth; then an estimate of all cells.
 
+    ``spent`` thousandths of the budget are spent on something else.
+
     Attributes
     ----------
     levels
@@ -92,18 +94,18 @@ class Tree:
 
     """
 
-    def __init__(self, task: Task, prepared: Prepared, noise: Noise) -> None:
+    def __init__(self, task: Task, prepared: Prepared, noise: Noise, spent: int = 0) -> None:
         self._task = task
         self._prepared = prepared
         self._noise = noise
         self._sums = PrefixSums(prepared.counts.reshape(task.workload.shape))
         whole = Boxes.whole(task.workload.shape)
         if prepared.records is not None:
-            value, variance, left = np.array([prepared.records]), np.zeros(1), np.array([PARTS])
+            value, variance, left = np.array([prepared.records]), np.zeros(1), np.array([PARTS - spent])
         else:
             parts = np.array([ROOT_PARTS])
             value, variance = self._measure(whole, parts)
-            left = PARTS - parts
+            left = PARTS - spent - parts
         self.levels = [Level(whole, value, variance, left, np.array([0, 1]), np.zeros(1, np.int64))]
 
     @property
