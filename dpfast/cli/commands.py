@@ -22,6 +22,7 @@ from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
+from dpfast.cli.measuring import marginals
 from dpfast.cli.options import (
     DATASET,
     EPSILON,
@@ -302,5 +303,18 @@ def demo(out: Path, epsilon: float, data: Path | None) -> None:
         run_demo(out, epsilon)
 
 
-for _command in (ledger, answer, select, domain, synthesize, attack, audit, doctor, warmup, init, completion):
+for _command in (
+    ledger,
+    answer,
+    select,
+    domain,
+    marginals,
+    synthesize,
+    attack,
+    audit,
+    doctor,
+    warmup,
+    init,
+    completion,
+):
     main.add_command(_command)
