@@ -6,15 +6,21 @@ import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpfast.cli.errors import CommandError, FileTroubleError, shortened
 from dpfast.cli.files import check_file, read_typed_table
 from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.values import read_value
+from dpfast.errors import ParameterError
 from dpfast.rows.durations import shown_duration
 
-__all__ = ["axis_document", "declared_values", "names_of", "read_domain_file"]
+if TYPE_CHECKING:
+    from dpfast.domain import Domain
+
+__all__ = ["axis_document", "declared_values", "names_of", "read_domain", "read_domain_file"]
+
+_DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
 
 
 def names_of(columns: str, option: str = "--columns") -> list[str]:
@@ -102,3 +108,25 @@ def read_domain_file(path: str, names: list[str], dtypes: Mapping[str, Any]) -> 
         else:
             raise CommandError(f"the column {name!r} of --domain {path!r} must have values; {mend}")
     return {name: axis for name, axis in declared.items() if name in names}
+
+
+def read_domain(
+    names: list[str],
+    written: dict[str, tuple[str, ...]],
+    file: str | None,
+    outside: str,
+    nulls: list[str],
+    dtypes: Mapping[str, Any],
+) -> Domain:
+    """Return the domain that a command line declares, its columns in the order of --columns."""
+    from dpfast.domain import Domain
+
+    declared = {} if file is None else read_domain_file(file, names, dtypes)
+    declared |= declared_values(written, names, dtypes)
+    missing = [name for name in names if name not in declared]
+    if missing:
+        raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
+    try:
+        return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
+    except ParameterError as error:
+        raise CommandError(f"the domain does not serve: {error}") from None

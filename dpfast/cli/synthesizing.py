@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import declared_values, names_of, read_domain_file
+from dpfast.cli.domains import names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import read_schema, read_typed_table, take_data
 from dpfast.cli.filters import read_filters
@@ -32,7 +32,6 @@ from dpfast.cli.options import (
 from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
-from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpfast.aggregation.sources import Source
@@ -50,7 +49,6 @@ Queries: TypeAlias = "Workload | list[tuple[str, ...]] | None"
 _ENDED = "ended early: what was not measured is paid for all the same"
 #: Sets of columns for a model, which are listed.
 _MOST_SETS = 10**6
-_DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
 
 
 @click.command(
@@ -146,7 +144,7 @@ def synthesize(
         data, dtypes = take_data(files, read_schema(schema))
         source = open_source(data, schema=dtypes)
         own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
-        axes = _read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
+        axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
         given["impossible"] = _read_impossible(impossible)
         models = given["delta"] is not None or given["impossible"] is not None
         queries = _read_workload(workload, axes, models=models)
@@ -246,28 +244,6 @@ def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
         "probability 0.95",
     ]
     return lines if estimate.complete else [*lines, _ENDED]
-
-
-def _read_domain(
-    names: list[str],
-    written: dict[str, tuple[str, ...]],
-    file: str | None,
-    outside: str,
-    nulls: list[str],
-    dtypes: Mapping[str, Any],
-) -> Domain:
-    """Return the domain that a command line declares, its columns in the order of --columns."""
-    from dpfast.domain import Domain
-
-    declared = {} if file is None else read_domain_file(file, names, dtypes)
-    declared |= declared_values(written, names, dtypes)
-    missing = [name for name in names if name not in declared]
-    if missing:
-        raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
-    try:
-        return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
-    except ParameterError as error:
-        raise CommandError(f"the domain does not serve: {error}") from None
 
 
 def _read_impossible(written: tuple[str, ...]) -> list[Any] | None:

@@ -11,7 +11,7 @@ from dpfast.aggregation.sources import missing_column
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import brief
 
-__all__ = ["declare", "read_columns", "values_of_dtype"]
+__all__ = ["declare", "read_columns", "read_places", "values_of_dtype"]
 
 
 def values_of_dtype(dtype: pl.DataType) -> list[Any] | None:
@@ -77,3 +77,13 @@ def _mapping(attributes: object) -> dict[Any, Any]:
     if not isinstance(attributes, Mapping) or not attributes:
         raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
     return dict(attributes)
+
+
+def read_places(columns: object, known: tuple[str, ...]) -> list[int]:
+    """Return the places of columns that are named, each once."""
+    names = list(columns) if isinstance(columns, (list, tuple)) else []
+    places = [known.index(name) for name in names if isinstance(name, str) and name in known]
+    if not places or len(places) < len(names) or len(set(places)) < len(places):
+        allowed = f"a list of different columns of the domain, which are {brief(list(known))}"
+        raise ParameterError("columns", columns, allowed)
+    return places

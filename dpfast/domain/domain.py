@@ -33,7 +33,7 @@ from dpfast.domain.arguments import (
 )
 from dpfast.domain.attributes import Values, read_attribute
 from dpfast.domain.counting import OpenRecords, open_data, open_records
-from dpfast.domain.declaring import declare
+from dpfast.domain.declaring import declare, read_places
 from dpfast.domain.impossible import Possible, read_impossible
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
@@ -241,14 +241,22 @@ class Domain(Shown):
         """
         return self.open(data, schema=schema).count(threads=threads)
 
-    def frame(self) -> pl.DataFrame:
+    def frame(self, columns: ColumnNames = None) -> pl.DataFrame:
         """Return one row for each cell, in the order of the flattened histogram: its values, bins by their left edges.
 
         These are public keys of a plan: ``dpf.plan(data, by=domain.by, keys=domain.frame(), workload=...)``. A plan
         leaves rows with other keys out, as "drop" does. Its null keys hold nulls, and what lies outside of bins.
+
+        Parameters
+        ----------
+        columns
+            Some of the columns: a row for each cell over these, the last one running fastest. None for all of them.
+
         """
-        check_size(self.cells, "domain", "cells")
-        return label_cells(np.arange(self.cells), [attribute.labels for attribute in self._attributes])
+        places = range(len(self.names)) if columns is None else read_places(columns, self.names)
+        cells = math.prod(self.shape[place] for place in places)
+        check_size(cells, "domain", "cells")
+        return label_cells(np.arange(cells), [self._attributes[place].labels for place in places])
 
     def records(self, cells: Places, n: Records = None, *, random: Random = None) -> pl.DataFrame:
         """Return records that lie in cells, one a row: given cells, or cells drawn from an estimate.

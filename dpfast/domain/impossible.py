@@ -222,7 +222,8 @@ def _true_of(test: Test, attribute: Attribute) -> Flags:
     alone: Flags = _holds(among, first) & (first == last).fill_null(value=False).to_numpy()
     _check_cut(test, attribute, some & ~alone)
     if isinstance(test, Comparison) and test.operator == "!=":
-        return ~alone & first.is_not_null().to_numpy()
+        others: Flags = np.logical_not(alone | first.is_null().to_numpy())
+        return others
     return alone
 
 

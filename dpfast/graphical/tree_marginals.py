@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.graphical.elimination import cells_of
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.graphical.views import View
 
@@ -39,8 +40,8 @@ class TreeMarginals:
     def __init__(self, weights: TreeWeights) -> None:
         self._weights = weights
         self._sums: dict[tuple[int, Attributes], Floats] = {}
-        # What is kept takes no more memory than the weights do.
-        self._room = weights.tree.cells
+        # What is kept takes no more than half of the weights' memory.
+        self._room = weights.tree.cells // 2
 
     def marginal(self, attributes: Attributes) -> Floats:
         """Return the marginal over ascending attributes, in one dimension."""
@@ -100,20 +101,53 @@ class TreeMarginals:
         return root, below
 
     def _told(self, root: int, wanted: set[int], below: dict[int, list[int]]) -> tuple[Floats, list[int]]:
-        """Return the table over what is wanted: what each clique tells the one above it, those below first."""
-        tree, order = self._weights.tree, [root]
+        """Return the table over what is wanted: what each clique tells the next, from the leaves to the best root."""
+        tree = self._weights.tree
+        # Edges bear the number of the clique that is lower in the tree.
+        near: dict[int, list[tuple[int, int]]] = {root: []}
+        order = [root]
         for clique in order:
+            for child in below[clique]:
+                near[clique].append((child, child))
+                near[child] = [(clique, child)]
             order += below[clique]
+        walk = [(self._best_root(order, wanted, below), -1)]
+        for clique, edge in walk:
+            walk += [(other, crossed) for other, crossed in near[clique] if crossed != edge]
         told: dict[int, tuple[Floats, list[int]]] = {}
+        for clique, edge in reversed(walk):
+            common = tree.separators[edge] if edge >= 0 else ()
+            ways = [crossed for _, crossed in near[clique] if crossed != edge]
+            told[edge] = self._tell(clique, common, wanted, {crossed: told.pop(crossed) for crossed in ways})
+        return told[-1]
+
+    def _best_root(self, order: Sequence[int], wanted: set[int], below: dict[int, list[int]]) -> int:
+        """Return the clique that all others tell with the fewest numbers together; the first of ``order`` is above.
+
+        From a clique to a neighbour of it only one edge turns. What is told across one is a table over what both sides
+        have in common, and over what is wanted of the side that tells.
+        """
+        tree = self._weights.tree
+        held: dict[int, set[int]] = {}
         for clique in reversed(order):
-            common = () if clique == root else tree.separators[clique]
-            told[clique] = self._tell(clique, common, wanted, {child: told.pop(child) for child in below[clique]})
-        return told[root]
+            held[clique] = (wanted & set(tree.cliques[clique])).union(*(held[child] for child in below[clique]))
+        more = {order[0]: 0}
+        for clique in order:
+            for child in below[clique]:
+                common = tree.separators[child]
+                own = held[child].difference(common)
+                other = wanted.difference(own, common)
+                up, down = (cells_of(tree.sizes, (*common, *side)) for side in (own, other))
+                more[child] = more[clique] - up + down
+        return min(order, key=lambda clique: more[clique])
 
     def _tell(
         self, clique: int, common: Attributes, wanted: set[int], told: dict[int, tuple[Floats, list[int]]]
     ) -> tuple[Floats, list[int]]:
-        """Return a table over what a clique has in common with its parent, and what is wanted of it and all below."""
+        """Return a table over what a clique has in common with the next, and what is wanted of it and all before.
+
+        ``told`` has what was told it across each edge.
+        """
         tree = self._weights.tree
         own = set(common) | (wanted & set(tree.cliques[clique]))
         for child in told:

@@ -14,7 +14,7 @@ from dpfast.arguments import Threads
 from dpfast.strategies.marginal_spaces import Attributes, MarginalSpaces, outside
 from dpfast.workloads.shapes import check_size
 
-__all__ = ["MarginalResiduals"]
+__all__ = ["MarginalResiduals", "centred"]
 
 #: Attributes up to which all ways in which two cells may agree are tried.
 _FEW = 10
@@ -60,7 +60,7 @@ class MarginalResiduals(MarginalSpaces):
 
     def measured_of(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return the differences to the means along all attributes."""
-        return _centred(table, range(table.ndim))
+        return centred(table, range(table.ndim))
 
     def reconstruct(self, noisy: Sequence[NDArray[Any]], *, threads: Threads = None) -> NDArray[np.float64]:
         """See `Strategy.reconstruct`: the sum of each table's A'y divided by its eigenvalue."""
@@ -68,7 +68,7 @@ class MarginalResiduals(MarginalSpaces):
         found = np.zeros(self.shape)
         for column, space, weight, value in zip(noisy, self.spaces, self.weights, self.eigenvalues, strict=True):
             table = np.asarray(column, np.float64).reshape(self._kept_shape(space))
-            found += _centred(table, space) * (weight / value)
+            found += centred(table, space) * (weight / value)
         return found
 
     def _product(self, agree: Sequence[bool]) -> int:
@@ -78,7 +78,7 @@ class MarginalResiduals(MarginalSpaces):
         return sum(weight**2 * one for weight, one in zip(self.weights, products, strict=True))
 
 
-def _centred(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
+def centred(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
     """Return a table times n I - J along each of these axes, n being its length."""
     for axis in axes:
         table = table.shape[axis] * table - table.sum(axis=axis, keepdims=True)

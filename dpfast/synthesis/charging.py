@@ -1,4 +1,4 @@
-"""Charges for what is calibrated whole, by its events, before anything is computed."""
+"""Charges for what is calibrated whole, by its events, before anything is computed; and which data are neighbours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dpfast.accounting.accountants import basic
 from dpfast.accounting.budget import Budget
 from dpfast.accounting.events import Event, Gaussian, ZeroConcentrated, runs
+from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.domain.domain import Domain
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
 
-__all__ = ["charge_events"]
+__all__ = ["charge_events", "read_relation"]
 
 
 def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> int | None:
@@ -28,3 +31,12 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
         amounts = (0, 0) if isinstance(event, (Gaussian, ZeroConcentrated)) else basic.cost(event)
         charges.append(Charge(*amounts, description, event, count))
     return payment.charge(charges)
+
+
+def read_relation(neighbors: object, domain: Domain) -> Neighbors:
+    """Read which data are neighbours: where rows are replaced their number is public, and none may be left out."""
+    relation = read_neighbors(neighbors)
+    if relation == "replace" and domain.outside != "null":
+        left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
+        raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
+    return relation

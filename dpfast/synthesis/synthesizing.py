@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_budget
-from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
+from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance
 from dpfast.domain.arguments import RECORDS, Records, RecordsPath
+from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
 from dpfast.domain.impossible import OwnImpossible
 from dpfast.errors import ParameterError, Words
@@ -24,10 +25,11 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.progress import TellCount, TellStages, TerminalLine, read_progress
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
+from dpfast.synthesis.charging import read_relation
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import mwem
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
-from dpfast.synthesis.graphical.estimate import Columns, ModelEstimate, read_columns
+from dpfast.synthesis.graphical.estimate import Columns, ModelEstimate
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelRequest, asked_sets
 from dpfast.workloads import marginals
 from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
@@ -93,7 +95,7 @@ class Synthesis(Shown):
         """
         if isinstance(self.estimate, ModelEstimate):
             return self.estimate.marginal(columns)
-        places = read_columns(columns, self.domain.names)
+        places = read_places(columns, self.domain.names)
         others = tuple(place for place in range(len(self.domain.shape)) if place not in places)
         table: NDArray[np.float64] = self.estimate.histogram.sum(axis=others)
         return table.transpose(np.argsort(np.argsort(places))).copy()
@@ -250,9 +252,7 @@ def synthesize(
     LEDGER.read("ledger", ledger)
     rows = RECORDS.read_optional("rows", rows)
     megabytes = MEGABYTES.read("max_megabytes", max_megabytes)
-    if read_neighbors(neighbors) == "replace" and domain.outside != "null":
-        left_out = Words('"replace" beside a domain that may leave rows out, whose number would be shown')
-        raise ParameterError("neighbors", left_out, '"add_remove"', 'or write dpf.Domain(..., outside="null")')
+    read_relation(neighbors, domain)
     line = TerminalLine()
     show = line if progress is None else read_progress(progress, "the name of a stage")
     source = data if isinstance(data, Source) else open_source(data, schema=schema)

@@ -79,6 +79,7 @@ WORKLOADS = [
 DOMAINS = [
     of("Domain", dpf.Domain, attributes={"a": 2, "b": ["x", None]}, outside="drop", nulls=["a"]),
     of("Domain.from_schema", dpf.Domain.from_schema, data=RECORDS, attributes={"a": 2}, columns=["a"]),
+    of("Domain.frame", DOMAIN.frame, columns=["b"]),
     of("Domain.open", DOMAIN.open, data=RECORDS),
     of("Domain.count", DOMAIN.count, data=RECORDS),
     Call(
@@ -113,6 +114,8 @@ STRATEGIES = [
 ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
 MADE = dpf.synthesize(RECORDS, DOMAIN, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1))
 MODEL = dpf.synthesize(RECORDS, DOMAIN, [("a", "b")], epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1)).estimate
+PLANNED = dpf.plan_marginals(DOMAIN, [("a", "b")], rho=0.1)
+MEASURED = PLANNED.run(RECORDS, ledger=dpf.Ledger(epsilon=100, delta=1e-9, accountant="zcdp"))
 ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
 BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
 SYNTHESIS = [
@@ -141,12 +144,34 @@ SYNTHESIS = [
             "data": RECORDS,
             "domain": DOMAIN,
             "workload": [("a", "b"), ("a",)],
-            "impossible": [(dpf.column("a") == 0) & (dpf.column("b") == 1)],
+            "impossible": [(dpf.column("a") == 0) & (dpf.column("b") == "y")],
             "epsilon": 0.1,
             "delta": 1e-9,
             "rounds": 1,
             "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
         },
+    ),
+    Call("plan_marginals", dpf.plan_marginals, lambda: {"domain": DOMAIN, "workload": [("a", "b")], "rho": 0.1}),
+    Call(
+        "release_marginals",
+        dpf.release_marginals,
+        lambda: {
+            "data": RECORDS,
+            "domain": DOMAIN,
+            "workload": [("a", "b"), ("a",)],
+            "weights": [1.0, 2.0],
+            "epsilon": 0.1,
+            "delta": 1e-9,
+            "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
+        },
+    ),
+    of("MarginalsPlan.deviation", PLANNED.deviation, columns=["b", "a"]),
+    of("MarginalsRelease.marginal", MEASURED.marginal, columns=["b", "a"]),
+    of("MarginalsRelease.to_frame", MEASURED.to_frame, columns=["b", "a"]),
+    Call(
+        "MarginalsPlan.run",
+        PLANNED.run,
+        lambda: {"data": RECORDS, "ledger": dpf.Ledger(epsilon=1000, delta=1e-3, accountant="zcdp")},
     ),
     of("Synthesis.marginal", MADE.marginal, columns=["b", "a"]),
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),

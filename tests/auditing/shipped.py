@@ -170,6 +170,13 @@ def synthesized_model(values):
     return [*made.estimate.marginal(["x", "y"]).reshape(-1), *made.estimate.rounds["columns"].list.join("")]
 
 
+def measured_marginals(values):
+    domain = dpf.Domain({"x": ["a", "b", "c"], "y": 2})
+    data = pl.DataFrame({"x": values, "y": 1}, schema={"x": pl.String, "y": pl.Int64})
+    made = dpf.release_marginals(data, domain, epsilon=1.0, delta=0.05, ledger=dpf.Ledger(epsilon=1, delta=0.05))
+    return made.marginal(["x", "y"]).reshape(-1)
+
+
 def answered(counts):
     table = pl.DataFrame({"n": list(counts), "epsilon": [0.5, 0.25, 0.125, 0.125]})
     return dpf.answer(table, value="n", epsilon="epsilon", ledger=ledger())["answer"]
@@ -288,6 +295,7 @@ SHIPPED = [
     Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
     Shipped("propose_domain", proposed_bins, [1, 1, 6], [1, 6], quick=100, long=2_000),
     Shipped("synthesize", synthesized_model, ["a"] * 9 + ["b"], ["a"] * 9, what="models", quick=100, long=2_000),
+    Shipped("release_marginals", measured_marginals, ["a", "a", "b"], ["a", "b"], delta=0.05, quick=100, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism, delta=0.05), HISTOGRAM, MORE, delta=0.05, what="Gaussian"),
@@ -323,7 +331,8 @@ SHIPPED = [
 NO_MECHANISM = {
     "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "cdf", "column", "count",
     "count_distinct", "covariance", "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean",
-    "merge_sketches", "minimum", "mode", "multiplicative_weights", "plan", "preview", "price_revenues",
+    "merge_sketches", "minimum", "mode", "multiplicative_weights", "plan", "plan_marginals", "preview",
+    "price_revenues",
     "project_answers", "proportion", "quantile", "restore_counter", "selection_error", "selection_miss",
     "selection_probabilities", "shuffled_delta", "shuffled_epsilon", "sql", "statistical_query_rows",
     "statistical_query_tolerance", "std", "sum", "threshold_error", "top_k", "units", "variance", "vcg_payments",

@@ -45,6 +45,7 @@ SYNTHESIZE = [
     *LEDGER,
 ]
 DOMAIN = ["domain", "trips.parquet", "--columns", "city", "--private", "--epsilon", "0.1", "--delta", "1e-6", *LEDGER]
+MARGINALS = ["marginals", *SYNTHESIZE[1:], "--delta", "1e-6"]
 AUDIT = ["audit", "math:floor", "--x", "0", "--neighbour", "1", "--epsilon", "1", "--samples", "200"]
 ATTACK = ["attack", "trips.parquet", "--column", "old", "--rows", "20"]
 #: Every command, with its exit code, and what its document has beside ``command``.
@@ -70,6 +71,7 @@ COMMANDS = {
         {"out", "plot", "rows", "columns", "shape", "measured", "complete", "ledger"},
     ),
     "bench": (["bench", "accounting", "--only", "Laplace answers", "--quick"], 0, {"is_whole", "written", "rows"}),
+    "marginals": ([*MARGINALS, "--out", "out.csv"], 0, {"out", "text", "marginals", "ledger"}),
     "audit": (AUDIT, 1, {"passed", "out", "figures", "text"}),
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
     "doctor": (
@@ -96,6 +98,7 @@ FAILURES = [
     ([*ANSWER[:-2], "--ledger", "none.db", "--out", "out.csv"], 4, "none.db"),
     (["select", "none.parquet", *SELECT[2:], "--out", "out.csv"], 4, "none.parquet"),
     (["synthesize", "none.parquet", *SYNTHESIZE[2:], "--out", "out.csv"], 4, "none.parquet"),
+    (["marginals", "none.parquet", *MARGINALS[2:], "--out", "out.csv"], 4, "none.parquet"),
     (["domain", "none.parquet", *DOMAIN[2:], "--out", "out.json"], 4, "none.parquet"),
     ([*DOMAIN, "--epsilon", "100", "--out", "out.json"], 3, "9"),
     ([*DOMAIN, "--epsilon", "-1", "--out", "out.json"], 2, "--epsilon must be"),

@@ -205,3 +205,47 @@ def test_every_marginal_sums_to_what_was_measured_of_the_total(trial, walks):
         for attributes in itertools.combinations(range(len(sizes)), size):
             if attributes:
                 assert marginals.marginal(attributes).sum() == pytest.approx(1234.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_marginals_are_told_to_the_clique_where_that_is_least(trial):
+    """Every clique of the part is tried as the root, and what is told across each edge is counted anew."""
+    generator = np.random.default_rng(trial)
+    attributes = 8
+    sizes = tuple(int(size) for size in generator.integers(2, 9, attributes))
+    sets = [tuple(sorted((place, int(generator.integers(place))))) for place in range(1, attributes)]
+    tree = JunctionTree.holding(sizes, sets)
+    marginals = TreeMarginals(TreeWeights(tree, 1.0, []))
+    for wanted in itertools.combinations(range(attributes), 2):
+        if tree.home(wanted) is not None:
+            continue
+        root, below = marginals._part(wanted)
+        order = [root]
+        for clique in order:
+            order += below[clique]
+        edges = [(child, clique) for clique in order for child in below[clique]]
+
+        def told(start, edges=edges, wanted=wanted):
+            cells, walk = 0, [(start, -1)]
+            for clique, crossed in walk:
+                for child, parent in edges:
+                    if child != crossed and clique in (child, parent):
+                        side = reach(child, {parent, child} - {clique}, edges)
+                        common = tree.separators[child]
+                        own = {a for a in wanted if any(a in tree.cliques[c] for c in side)} | set(common)
+                        cells += math.prod(sizes[a] for a in own)
+                        walk.append((child if clique == parent else parent, child))
+            return cells
+
+        best = marginals._best_root(order, set(wanted), below)
+        assert told(best) == min(map(told, order))
+
+
+def reach(cut, found, edges):
+    """Return the cliques on one side of an edge that is cut."""
+    found = set(found)
+    for _ in edges:
+        for child, parent in edges:
+            if child != cut and (child in found or parent in found):
+                found |= {child, parent}
+    return found

@@ -14,20 +14,21 @@ from dpfast.accounting.budget import ShownAmounts
 from dpfast.arguments import Special
 from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
+from dpfast.domain.declaring import read_places
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError
 from dpfast.graphical.drawing import draw_parts
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.randomness import Random, random_source
-from dpfast.showing import Card, Shown, brief
+from dpfast.showing import Card, Shown
 from dpfast.synthesis.graphical.errors import PairErrors
 from dpfast.synthesis.graphical.rounds import ModelRounds
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["Columns", "ModelEstimate", "read_columns"]
+__all__ = ["Columns", "ModelEstimate"]
 
 #: Every NumPy has arrays of so many axes.
 _MOST_AXES = 32
@@ -119,7 +120,7 @@ class ModelEstimate(Shown):
             There is no such attribute, one is named twice, or their cells are too many.
 
         """
-        places = read_columns(columns, self.names)
+        places = read_places(columns, self.names)
         if len(places) > _MOST_AXES:
             raise ParameterError("columns", columns, f"at most {_MOST_AXES} columns", "ask for fewer of them at once")
         check_size(math.prod(self.shape[place] for place in places), "columns", "cells")
@@ -247,13 +248,3 @@ class ModelEstimate(Shown):
 
     def _sizes(self) -> list[int]:
         return [table.size for table in self._weights.tables]
-
-
-def read_columns(columns: object, known: tuple[str, ...]) -> list[int]:
-    """Return the places of columns that are named, each once."""
-    names = list(columns) if isinstance(columns, (list, tuple)) else []
-    places = [known.index(name) for name in names if isinstance(name, str) and name in known]
-    if not places or len(places) < len(names) or len(set(places)) < len(places):
-        allowed = f"a list of different columns of the domain, which are {brief(list(known))}"
-        raise ParameterError("columns", columns, allowed)
-    return places

@@ -30,7 +30,7 @@ from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ROUNDS_PER_COLUMN, ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 
-__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets"]
+__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
 
 Attributes = tuple[int, ...]
 
@@ -53,6 +53,14 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
     largest = min(_LARGEST_PAIR, int(megabytes * 1e6 / _BYTES_OF_CELL))
     if workload is None:
         return Candidates.pairs(domain.shape, largest)
+    sets = read_sets(workload, domain)
+    for places in sets:
+        _check_room([domain.names[place] for place in places], places, domain.shape, megabytes)
+    return Candidates(domain.shape, sets)
+
+
+def read_sets(workload: object, domain: Domain) -> list[Attributes]:
+    """Return sets of attributes that are named, each ascending."""
     allowed = "None, or a list of tuples of the domain's columns, each once"
     mend = 'for more cells than a histogram can have, write for example [("age", "sex"), ("age", "city")]'
     if not isinstance(workload, (list, tuple)) or not workload:
@@ -63,10 +71,8 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
         known = [name for name in names if isinstance(name, str) and name in domain.names]
         if not names or len(known) < len(names) or len(set(known)) < len(known):
             raise ParameterError("workload", held, allowed, mend)
-        places = tuple(sorted(domain.names.index(name) for name in known))
-        _check_room(held, places, domain.shape, megabytes)
-        sets.append(places)
-    return Candidates(domain.shape, sets)
+        sets.append(tuple(sorted(domain.names.index(name) for name in known)))
+    return sets
 
 
 def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megabytes: float) -> None:

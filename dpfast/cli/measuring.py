@@ -1,0 +1,180 @@
+"""The command that measures many marginals at once."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
+from dpfast.cli.domains import names_of, read_domain
+from dpfast.cli.errors import CommandError, shortened
+from dpfast.cli.files import read_schema, take_data
+from dpfast.cli.ledgers import open_or_create, shown_path
+from dpfast.cli.options import (
+    DATASET,
+    EPSILON,
+    FILES,
+    NEIGHBORS,
+    RHO,
+    SCHEMA,
+    Destination,
+    choice,
+    dataset_name,
+    destination_options,
+)
+from dpfast.cli.output import Outputs
+from dpfast.cli.releasing import run_charged
+from dpfast.cli.terminal import Progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpfast.synthesis.residuals.marginals import MarginalsRelease
+
+__all__ = ["marginals"]
+
+#: Columns of what is written, beside the data's own.
+_OWN = ("marginal", "count", "deviation")
+_MOST_SETS = 20_000
+
+
+@click.command(
+    short_help="Count all pairs of columns at once, with errors that are known beforehand.",
+    epilog="\b\nExample:\n"
+    "  dpfast marginals people.parquet --columns sex,age,job --values sex:f,m --bins age:0,30,60,120 \\\n"
+    "    --values job:none,clerk,farmer --epsilon 1 --delta 1e-9 --ledger ledger.db --budget-epsilon 4 \\\n"
+    "    --budget-delta 1e-6 --out marginals.parquet",
+)
+@FILES
+@click.option("--columns", required=True, metavar="COLUMN,...", help="What is counted.")
+@click.option(
+    "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
+)
+@click.option("--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable.")
+@click.option(
+    "--domain", metavar="FILE", help="Or all of them, in a file that `dpfast domain` writes, or a public table."
+)
+@choice(
+    "--outside",
+    "drop",
+    "null",
+    "clamp",
+    text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
+)
+@click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own.")
+@click.option(
+    "--workload",
+    metavar="KIND",
+    multiple=True,
+    help="marginals:K, or columns as sex,age; repeatable.  [default: marginals:2]",
+)
+@EPSILON
+@click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian.")
+@RHO
+@NEIGHBORS
+@DATASET
+@SCHEMA
+@click.option("--explain", is_flag=True, help="Only show how far each count will be off: nothing is read or charged.")
+@destination_options("counts", required=False)
+@click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
+@click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]")
+@JSON
+def marginals(
+    files: tuple[str, ...],
+    columns: str,
+    values: tuple[str, ...],
+    bins: tuple[str, ...],
+    domain: str | None,
+    outside: str,
+    nulls: str | None,
+    workload: tuple[str, ...],
+    dataset: str | None,
+    schema: str | None,
+    explain: bool,
+    **given: Any,
+) -> None:
+    """Count the rows of FILES over all pairs of columns at once, and charge the ledger for it.
+
+    The counts are unbiased and agree with each other; how far they are off is known beforehand: --explain. A charge is
+    never given back.
+    """
+    from dpfast.aggregation.sources import open_source
+    from dpfast.synthesis.residuals.marginals import plan_marginals
+
+    destination = Destination.taken(given)
+    if given["epsilon"] is None and given["rho"] is None:
+        raise CommandError("missing option '--epsilon'; write for example --epsilon 1 --delta 1e-9")
+    if not explain and not (destination.ledger and destination.out):
+        raise CommandError("missing option '--ledger' or '--out'; give both, or --explain")
+    data, dtypes = take_data(files, read_schema(schema))
+    source = open_source(data, schema=dtypes)
+    own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
+    declared = {"values": values, "bins": bins}
+    axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
+    if taken := [name for name in _OWN if name in axes.names]:
+        raise CommandError(f"--columns cannot name {taken[0]!r}, which is a column of the result; rename it")
+    plan = plan_marginals(axes, _read_sets(workload, axes.names), **given)
+    axes.open(source)
+    if explain:
+        if wants_document():
+            write_document(out=None, text=plan.explain(), marginals=plan.to_frame().to_dicts(), ledger=None)
+        else:
+            say(plan.explain())
+        return
+    name = dataset_name(files, dataset)
+    with Outputs(destination, keep=(*files, domain or "")) as outputs:
+        account, place = open_or_create(destination, name), shown_path(destination.ledger)
+        cost = f"epsilon {given['epsilon']:.12g}" if given["rho"] is None else f"rho {given['rho']:.12g}"
+        with Progress() as progress:
+            made = run_charged(
+                lambda: plan.run(source, ledger=account, dataset=name, progress=progress), cost, place, progress
+            )
+        frame = _listed(made)
+        outputs.save_frame(frame)
+    content = f"{frame.height:,} counts of {len(plan.columns):,} marginals"
+    charged = f"charged {place} (entry {made.entry}): {made.spent}; left: {account.remaining}"
+    if not wants_document():
+        say("\n".join([*outputs.written(content), charged]), err=outputs.frame is None)
+        return
+    write_document(
+        out=destination.out,
+        text=plan.explain(),
+        marginals=plan.to_frame().to_dicts(),
+        ledger=ledger_facts(account, place, entry=made.entry, charged=made.spent),
+    )
+
+
+def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[str, ...]] | None:
+    """Return the sets of columns that are named; None for all pairs."""
+    sets: list[tuple[str, ...]] = []
+    for text in written:
+        kind, colon, number = text.partition(":")
+        if not colon:
+            sets.append(tuple(names_of(text, "--workload")))
+            continue
+        if kind != "marginals" or not number.isdecimal() or not 1 <= int(number) <= len(names):
+            raise CommandError(
+                f"--workload {shortened(text)} must be marginals:K with K from 1 to {len(names)}, or columns as "
+                f"{','.join(names[:2])}"
+            )
+        if comb(len(names), int(number)) > _MOST_SETS:
+            raise CommandError(f"--workload {shortened(text)} names more than {_MOST_SETS:,} sets; lower K")
+        sets += combinations(names, int(number))
+    return list(dict.fromkeys(sets)) or None
+
+
+def _listed(made: MarginalsRelease) -> pl.DataFrame:
+    """Return a row for each count: its marginal, the values of its columns, null for all others."""
+    import polars as pl
+
+    parts = [
+        made.to_frame(list(columns)).select(pl.lit(", ".join(columns)).alias("marginal"), pl.all())
+        for columns in made.plan.columns
+    ]
+    names = ["marginal", *made.plan.domain.names, "count", "deviation"]
+    listed = pl.concat(parts, how="diagonal")
+    empty = [pl.lit(None).alias(name) for name in names if name not in listed.columns]
+    return listed.with_columns(empty).select(names)

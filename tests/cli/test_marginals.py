@@ -1,0 +1,53 @@
+"""dpfast marginals: counts of all pairs of columns, with errors that are shown before anything is charged."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from .conftest import one_line
+
+ASKED = ["trips.parquet", "--columns", "city,hour", "--values", "city:Oslo,Rome,Bonn,Graz", "--bins", "hour:0,12,24"]
+BUDGET = ["--epsilon", "8", "--delta", "1e-9"]
+LEDGER = ["--ledger", "ledger.db", "--budget-epsilon", "20", "--budget-delta", "1e-6"]
+
+
+def test_counts_are_near_the_data(folder, run, trips):
+    """Deviations are about 1: cells are within 10 of the data except with probability 1e-20."""
+    result = run("marginals", *ASKED, *BUDGET, *LEDGER, "--workload", "city,hour", "--workload", "marginals:1",
+                 "--out", "made.parquet")  # fmt: skip
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "wrote made.parquet: 14 counts of 3 marginals" in result.stdout
+    assert "charged ledger.db (entry 1): epsilon 8, delta 1e-09" in result.stdout
+    made = pl.read_parquet("made.parquet")
+    assert made.columns == ["marginal", "city", "hour", "count", "deviation"]
+    for city, hour, count in made.filter(marginal="city, hour").select("city", "hour", "count").iter_rows():
+        true = trips.filter(pl.col("city") == city, pl.col("hour").is_between(hour, hour + 11)).height
+        assert abs(count - true) < 10
+    assert made.filter(marginal="hour")["city"].null_count() == 2
+
+
+def test_errors_are_shown_before_anything_is_charged(folder, run):
+    result = run("marginals", *ASKED, *BUDGET, "--explain")
+    assert result.exit_code == 0, result.stderr
+    assert "1 marginals of 2 columns, 8 counts" in result.stdout
+    assert "city, hour (8 cells)" in result.stdout
+    assert not (folder / "ledger.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--epsilon", "1"], "--delta must be above 0"),
+        (["--rho", "1"], "rho"),
+        ([], "missing option '--epsilon'"),
+        ([*BUDGET, "--workload", "marginals:3"], "from 1 to 2"),
+        ([*BUDGET, "--workload", "city,none"], "workload must be"),
+        ([*BUDGET, "--neighbors", "replace"], "--neighbors must be"),
+    ],
+)
+def test_mistakes_cost_nothing(folder, run, said, words):
+    result = run("marginals", *ASKED, *said, *LEDGER, "--out", "made.csv")
+    assert result.exit_code != 0
+    assert words in one_line(result)
+    assert not (folder / "made.csv").exists()
