@@ -20,6 +20,7 @@ import pytest
 import dpfast as dpf
 from dpfast.aggregation import memory
 from dpfast.errors import DpfastError
+from dpfast.integrations.sql import engine
 
 ROME, NOON = "Europe/Rome", dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)
 LONG = "a key of more than twelve bytes"
@@ -140,6 +141,15 @@ def frame_of(kind):
 def database():
     """Return one database for all tests: opening one takes longer than most questions."""
     return duckdb.connect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def checked_once():
+    """Let the database be asked for its figures of public constants once: they know of no type and no question."""
+    check, checked = engine.check_figures, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "check_figures", lambda *asked: checked or checked.append(check(*asked)))
+        yield
 
 
 def source_of(frame, way, folder):
