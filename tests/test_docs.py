@@ -24,9 +24,9 @@ SPARK = "how-to/spark.md"
 TYPED = [name for name, blocks in BLOCKS.items() if blocks and name != SPARK]
 #: What blocks of a page print, whatever the noise, and the heights of the files that they write.
 PRINTED = {
-    "how-to/accounting.md": ["zCDP", "Rényi", "PLD"],
+    "how-to/accounting.md": ["ZCDP 2.013", "RDP 1.97", "PLD 1.844"],
     "how-to/audit.md": ["refuted: epsilon 1 is not true", "records recovered"],
-    "how-to/ledger.md": ["zCDP", "True rho", "epsilon 0.5, delta 0", "in order"],
+    "how-to/ledger.md": ["zCDP", "rho 0.1257", "epsilon 0.5, delta 0", "in order"],
     "how-to/linear-queries.md": ["strategy", "3240 shape: (5, 2)", "source='measured'"],
     "how-to/local-reports.md": ["fish", "123456789"],
     "how-to/queries.md": ["delays", "minutes_scale", "PREVIEW", "late_p50", "usual", "datetime"],

@@ -75,3 +75,18 @@ def test_the_printed_set_of_appendix_a_has_little_probability():
     epsilon, delta = 0.5, 1e-5
     sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
     assert 1 - NormalDist(0, sigma).cdf(sigma**2 * epsilon - 0.5) < delta
+
+
+@pytest.mark.parametrize("power", [1, 2, 5])
+def test_what_is_negligible_stays_so_in_polynomially_many_tries(power):
+    """Erratum E28: nu must decay faster than every inverse polynomial, and not grow slower than each.
+
+    An adversary who may try k**power times succeeds with probability 1 - (1 - nu)**(k**power). With nu = 2**-k, which
+    decays faster, that vanishes; with nu = k**-power, which does not, it stays above 1 - 1 / e.
+    """
+
+    def success(nu, tries):
+        return -math.expm1(tries * math.log1p(-nu))
+
+    assert [success(2.0**-k, k**power) < 1e-4 for k in (50, 100, 200)] == [True] * 3
+    assert all(success(float(k) ** -power, k**power) > 1 - 1 / math.e for k in (50, 100, 200))

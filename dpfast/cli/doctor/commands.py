@@ -61,7 +61,10 @@ def doctor(ask_all: bool) -> int:
     if wrong:
         click.echo("do not release anything with this installation; please report this, with what is above")
         return int(ExitCode.REFUTED)
-    click.echo(f"{len(found.right)} of {len(found.right) + len(found.not_asked)} as they must be ({seconds:.1f} s)")
+    if found.right:
+        click.echo(f"{len(found.right)} of {len(found.right) + len(found.not_asked)} as they must be ({seconds:.1f} s)")
+    else:
+        click.echo(f"nothing could be asked within {seconds:.1f} s; nothing wrong was found either")
     if found.not_asked:
         click.echo(f"there was no time to compile and ask: {', '.join(found.not_asked)}")
         click.echo("dpfast warmup compiles all, so that no first call waits for it; dpfast doctor --all waits for it")
