@@ -85,6 +85,15 @@ def proposed(ledger=None, **given):
     return dpf.propose_domain(FRAME, ledger=ledger, bins=2, bounds={"cell": (0, 3)}, **given)
 
 
+def planned_marginals(**given):
+    return dpf.plan_marginals(dpf.Domain({"cell": [0, 1, 2]}), **given)
+
+
+def released_marginals(ledger=None, **given):
+    ledger = open_ledger(given) if ledger is None else ledger
+    return dpf.release_marginals(FRAME, dpf.Domain({"cell": [0, 1, 2]}), ledger=ledger, **given)
+
+
 def regressed(**given):
     return dpf.LinearRegression((0, 5), (0, 5), **given).fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 5.0])
 
@@ -108,6 +117,8 @@ METHODS = [
     Method("answer", answered, dpf.answer, delta=True, columns=True),
     Method("synthesize", synthesized, dpf.synthesize, delta=True),
     Method("propose_domain", proposed, dpf.propose_domain, delta=True),
+    Method("plan_marginals", planned_marginals, dpf.plan_marginals, delta=True),
+    Method("release_marginals", released_marginals, dpf.release_marginals, delta=True),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),
     *(

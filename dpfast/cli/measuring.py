@@ -72,7 +72,7 @@ _MOST_SETS = 20_000
     help="marginals:K, or columns as sex,age; repeatable.  [default: marginals:2]",
 )
 @EPSILON
-@click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian.")
+@click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian, and much smaller.")
 @RHO
 @NEIGHBORS
 @DATASET

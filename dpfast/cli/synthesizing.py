@@ -139,7 +139,7 @@ def synthesize(
         )
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
-    with Outputs(destination, keep=(*files, domain or "", *impossible)) as outputs:
+    with Outputs(destination, keep=(*files, domain or "", *filter(_is_table, impossible))) as outputs:
         name = dataset_name(files, dataset)
         data, dtypes = take_data(files, read_schema(schema))
         source = open_source(data, schema=dtypes)
@@ -250,9 +250,13 @@ def _read_impossible(written: tuple[str, ...]) -> list[Any] | None:
     """Return the filters and tables that --impossible names."""
     option, found = "--impossible", list[Any]()
     for text in written:
-        is_table = text.lower().endswith((".parquet", ".arrow"))
-        found.append(read_typed_table(text, option) if is_table else read_filters((text,), option))
+        found.append(read_typed_table(text, option) if _is_table(text) else read_filters((text,), option))
     return found or None
+
+
+def _is_table(written: str) -> bool:
+    """Return whether a file is named: no filter ends so."""
+    return written.lower().endswith((".parquet", ".arrow"))
 
 
 def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:

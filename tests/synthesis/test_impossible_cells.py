@@ -191,6 +191,18 @@ def test_cells_that_a_model_has_no_room_for_are_refused():
         )  # fmt: skip
 
 
+def test_a_workload_that_has_no_room_beside_them_is_refused():
+    """Beside 100 x 100 cells and a column of 100 values no pair with that column fits into 0.09 MB."""
+    domain, account = dpf.Domain(dict.fromkeys("abc", 100)), ledger()
+    alike = pl.DataFrame({"a": range(100), "b": range(100)})
+    rows = pl.DataFrame({"a": [1], "b": [2], "c": [0]})
+    with pytest.raises(ParameterError, match="no set of the workload has room"):
+        dpf.synthesize(
+            rows, domain, [("a", "c")], impossible=alike, epsilon=1.0, max_megabytes=0.09, rounds=1, ledger=account
+        )
+    assert account.history().is_empty()
+
+
 def test_values_are_grouped_with_their_like_alone():
     """Of 40 x 40 places all but a few are rare; origin and destination differ in every record."""
     generator = np.random.default_rng(3)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from fractions import Fraction
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -14,10 +15,10 @@ from scipy.optimize import minimize
 
 import dpfast as dpf
 from benchmarks.census import SIZES as CENSUS
+from dpfast.accounting.accountants import basic
+from dpfast.accounting.budget import Budget
 from dpfast.errors import BudgetExceededError, ParameterError
-from dpfast.mechanisms.noise.integer_noise import gaussian_of_rho
 from dpfast.strategies.marginal_spaces import parts_of
-from dpfast.synthesis.residuals import measuring
 from dpfast.synthesis.residuals.measuring import marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import plan_residuals, squared_change
 from dpfast.testing import SeededRandom
@@ -32,9 +33,13 @@ SHAPES = [
 ]
 
 
-def planned(sizes, asked, weights=None, neighbors="add_remove"):
-    noise = gaussian_of_rho(1, int(RHO * 10**18))
-    return plan_residuals(sizes, asked, weights or [1.0] * len(asked), noise, neighbors, "rho", Fraction(1, 8))
+def planned(sizes, asked, weights=None, neighbors="add_remove", budget=None):
+    budget = budget or Budget("rho", int(RHO * 10**18))
+    return plan_residuals(sizes, asked, weights or [1.0] * len(asked), budget, neighbors)
+
+
+def scales_of(plan):
+    return {space: noise.scale for space, noise in plan.noises.items() if noise}
 
 
 def product(parts):
@@ -57,22 +62,55 @@ def marginal(sizes, held):
 def test_the_cost_is_what_is_claimed_and_it_is_reached(sizes, asked):
     """All neighbours of a small domain: each cell's column over the noise, half its squares added up."""
     plan = planned(sizes, asked)
-    rows = np.concatenate([measured(sizes, space) / scale for space, scale in plan.scales.items()])
+    rows = np.concatenate([measured(sizes, space) / scale for space, scale in scales_of(plan).items()])
     costs = np.square(rows).sum(axis=0) / 2
     assert costs.max() <= RHO * (1 + 1e-12)
     assert costs.min() >= RHO * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(("sizes", "asked"), SHAPES)
+def test_laplace_noise_costs_what_is_claimed(sizes, asked, neighbors):
+    plan = planned(sizes, asked, neighbors=neighbors, budget=Budget("epsilon", 10**18))
+    rows = np.concatenate([measured(sizes, space) / scale for space, scale in scales_of(plan).items()])
+    costs = np.abs(rows).sum(axis=0)
+    if neighbors == "replace":
+        pairs = itertools.permutations(range(rows.shape[1]), 2)
+        costs = np.array([np.abs(rows[:, one] - rows[:, other]).sum() for one, other in pairs])
+    assert costs.max() <= 1 + 1e-12
+    assert costs.max() > (0.999 if neighbors == "add_remove" else 0.4)
+    assert 0.999 * 10**18 < basic.cost(plan.events)[0] <= 10**18
+
+
+@pytest.mark.parametrize(("sizes", "asked"), SHAPES)
+def test_no_other_laplace_noise_has_a_smaller_sum_of_variances(sizes, asked):
+    """Scales near the planned ones at the same cost: none is better by more than what rounding says."""
+    generator = np.random.default_rng(7)
+    plan = planned(sizes, asked, budget=Budget("epsilon", 10**15))
+    spaces, scales = zip(*scales_of(plan).items(), strict=True)
+    costs = np.array([np.abs(measured(sizes, space)).sum(axis=0).max() for space in spaces])
+
+    def error(own):
+        noises = {space: SimpleNamespace(deviation=math.sqrt(2) * b) for space, b in zip(spaces, own, strict=True)}
+        other = replace(plan, noises=noises)
+        return sum(math.prod(sizes[a] for a in held) * other.variance(held) for held in asked)
+
+    for _ in range(50):
+        own = np.array(scales) * generator.uniform(0.8, 1.2, len(scales))
+        own *= (costs / own).sum() / (costs / np.array(scales)).sum()
+        assert error(own) >= error(scales) * (1 - 1e-6)
+
+
 @pytest.mark.parametrize(("sizes", "asked"), SHAPES)
 def test_a_replaced_row_costs_no_more(sizes, asked):
     plan = planned(sizes, asked, neighbors="replace")
-    assert plan.scales[()] == 0.0
-    parts = [measured(sizes, space) / scale for space, scale in plan.scales.items() if scale]
+    assert plan.noises[()] is None
+    parts = [measured(sizes, space) / scale for space, scale in scales_of(plan).items()]
     rows = np.concatenate(parts)
     pairs = itertools.permutations(range(rows.shape[1]), 2)
     costs = [np.square(rows[:, one] - rows[:, other]).sum() / 2 for one, other in pairs]
     assert RHO / 2 < max(costs) <= RHO * (1 + 1e-12)
-    for space in plan.scales:
+    for space in scales_of(plan):
         own = measured(sizes, space)
         far = max(
             np.square(own[:, one] - own[:, other]).sum()
@@ -82,7 +120,7 @@ def test_a_replaced_row_costs_no_more(sizes, asked):
 
 
 @pytest.mark.parametrize(("sizes", "asked"), SHAPES)
-def test_estimates_and_variances_are_those_of_weighted_least_squares(sizes, asked, monkeypatch):
+def test_estimates_and_variances_are_those_of_weighted_least_squares(sizes, asked):
     """Golden: the least-squares solution of all measurements by pseudo-inverse, and its covariance."""
     generator = np.random.default_rng(len(sizes))
     plan = planned(sizes, asked)
@@ -98,10 +136,10 @@ def test_estimates_and_variances_are_those_of_weighted_least_squares(sizes, aske
             noisy.append(values + np.rint(generator.normal(0, self.scale, values.size)).astype(np.int64))
             return noisy[-1]
 
-    monkeypatch.setattr(measuring, "gaussian_of_scale", lambda scale, _: Noise(scale))
-    residuals = measure_residuals(plan, exact, SeededRandom(1))
-    rows = np.concatenate([measured(sizes, space) / scale for space, scale in plan.scales.items()])
-    values = np.concatenate([y / scale for y, scale in zip(noisy, plan.scales.values(), strict=True)])
+    fake = replace(plan, noises={space: Noise(scale) for space, scale in scales_of(plan).items()})
+    residuals = measure_residuals(fake, exact, SeededRandom(1))
+    rows = np.concatenate([measured(sizes, space) / scale for space, scale in scales_of(plan).items()])
+    values = np.concatenate([y / scale for y, scale in zip(noisy, scales_of(plan).values(), strict=True)])
     fitted = np.linalg.pinv(rows) @ values
     covariance = np.linalg.pinv(rows.T @ rows)
     for held in parts_of(asked):
@@ -120,7 +158,7 @@ def test_no_other_noise_has_a_smaller_sum_of_variances(sizes, asked, trial):
     generator = np.random.default_rng(trial)
     weights = generator.uniform(0.1, 10, len(asked)).tolist()
     plan = planned(sizes, asked, weights)
-    spaces = list(plan.scales)
+    spaces = list(plan.noises)
 
     def coefficient(held, space):
         inside = [(sizes[a] - 1) / sizes[a] if a in space else 1 / sizes[a] ** 2 for a in held if sizes[a] > 1]
@@ -141,7 +179,7 @@ def test_no_other_noise_has_a_smaller_sum_of_variances(sizes, asked, trial):
     )
     own = sum(
         w * math.prod(sizes[a] for a in h) * sum(
-            (plan.scales[s] / math.prod(sizes[a] for a in s)) ** 2 * coefficient(h, s) for s in spaces
+            (plan.noises[s].scale / math.prod(sizes[a] for a in s)) ** 2 * coefficient(h, s) for s in spaces
         )
         for w, h in zip(weights, asked, strict=True)
     )  # fmt: skip
@@ -222,7 +260,7 @@ DOMAIN = dpf.Domain({"a": 3, "b": 2, "c": 4})
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"epsilon": 1.0}, "delta must be above 0"),
+        ({"epsilon": 1e-17}, "epsilon must be"),
         ({"rho": 1.0, "workload": [("a", "x")]}, "workload must be"),
         ({"rho": 1.0, "workload": []}, "workload must be"),
         ({"rho": 1.0, "weights": [1.0]}, "weights must be 3 positive numbers"),

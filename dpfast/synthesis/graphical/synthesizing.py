@@ -83,7 +83,9 @@ def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megaby
         raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
 
 
-def _read_possible(domain: Domain, impossible: object, megabytes: float) -> tuple[Possible, ...]:
+def _read_possible(
+    domain: Domain, candidates: Candidates, impossible: object, megabytes: float
+) -> tuple[Possible, ...]:
     """Return which cells records can be in, or refuse what no model has room for, and what leaves no record at all."""
     most, enlarge = megabytes * 1e6 / _BYTES_OF_CELL, "raise max_megabytes"
     possible = possible_cells(domain, impossible, most, enlarge)
@@ -93,6 +95,9 @@ def _read_possible(domain: Domain, impossible: object, megabytes: float) -> tupl
     if tree.cells > most:
         given = Words(f"of {tree.cells:,} cells in a model of all columns")
         raise ParameterError("impossible", given, f"of at most {int(most):,} cells", f"{enlarge}, or say less")
+    if all(tree.cells_with([one.attributes for one in possible], candidates.sets) > most):
+        given = Words("of so many columns that no set of the workload has room beside them")
+        raise ParameterError("impossible", given, f"of fewer columns in {int(most):,} cells", enlarge)
     if not find_support(tree, possible)[0].any():
         raise ParameterError("impossible", Words("true of every record"), "false of some record", "leave one out")
     return possible
@@ -136,7 +141,7 @@ class ModelRequest:
             needed = Words(f"{megabytes:g}, beside columns of {least:,} values together")
             allowed = f"at least {math.ceil(least * _BYTES_OF_CELL / 1e4) / 100:g}"
             raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
-        possible = _read_possible(domain, impossible, megabytes)
+        possible = _read_possible(domain, candidates, impossible, megabytes)
         # All of them are counted, whichever are measured.
         check_size(least + sum(candidates.cells), "workload", "cells")
         plan = plan_model(budget, relation, domain.shape, number, selects=len(candidates.sets) > 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, ShownAmounts, read_budget
+from dpfast.accounting.events import Gaussian
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance, Special, is_real
@@ -20,11 +20,9 @@ from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
-from dpfast.exact.amounts import UNITS_PER_ONE
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
-from dpfast.mechanisms.noise.integer_noise import gaussian_of_delta, gaussian_of_rho
 from dpfast.progress import TellStages, TerminalLine, read_progress
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown
@@ -109,11 +107,13 @@ class MarginalsPlan(Shown):
         Marginals that err most come first, twenty of them; `to_frame` has them all.
         """
         frame = self.to_frame().sort("deviation", descending=True)
-        scale = self._plan.noise.scale
+        first = self._plan.events[:1]
+        drawn = "Laplace noise on each"
+        if first and isinstance(first[0], Gaussian):
+            drawn = f"together one Gaussian noise of scale {first[0].scale:.6g} at sensitivity 1"
         lines = [
             f"{frame.height:,} marginals of {len(self.domain.names)} columns, {frame['cells'].sum():,} counts",
-            f"measured by {len(self._plan.scales):,} residuals, together one Gaussian noise of scale {scale:.6g} at "
-            "sensitivity 1",
+            f"measured by {len(self._plan.noises):,} residuals, {drawn}",
             f"cost: {self._budget.shown}; neighbours: {self.neighbors}",
             "deviation of each count, known beforehand:",
         ]
@@ -143,7 +143,7 @@ class MarginalsPlan(Shown):
         payment = read_payment(ledger, self._budget, None, neighbors=self.neighbors, dataset=named, privacy_unit="row")
         show("charging the ledger")
         description = f"{len(self.columns)} marginals of {len(self.domain.names)} columns, by residuals"
-        entry = charge_events(payment, self._budget, [self._plan.noise.event], description)
+        entry = charge_events(payment, self._budget, self._plan.events, description)
         show("reading the data")
         sets = list(dict.fromkeys(self._plan.asked))
         exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
@@ -270,7 +270,8 @@ def plan_marginals(
         The sets of columns whose counts are asked, a list of tuples of names. By default all pairs of columns, or the
         only one.
     epsilon, delta, rho
-        The whole budget: epsilon and a delta, or rho. The noise is Gaussian.
+        The whole budget: epsilon, perhaps with a delta, or rho. Noise is Gaussian, or Laplace noise where there is no
+        delta beside epsilon, which takes far more of it.
     weights
         A positive number for each set: what a cell's variance counts. All the same by default.
     neighbors
@@ -305,16 +306,7 @@ def plan_marginals(
     budget = read_budget(epsilon, delta, rho)
     asked = _read_workload(workload, domain)
     own = _read_weights(weights, len(asked))
-    if budget.kind == "rho":
-        noise = gaussian_of_rho(1, budget.units)
-    elif budget.delta_units:
-        noise = gaussian_of_delta(1, budget.units, budget.delta_units)
-    else:
-        raise ParameterError(
-            "delta", delta, "above 0 beside epsilon", "the noise is Gaussian; write delta=1e-9, or rho"
-        )
-    amount = Fraction(budget.units, UNITS_PER_ONE)
-    plan = plan_residuals(domain.shape, asked, own, noise, relation, budget.kind, amount)
+    plan = plan_residuals(domain.shape, asked, own, budget, relation)
     names = tuple(tuple(domain.names[place] for place in held) for held in asked)
     return MarginalsPlan(domain, names, relation, budget, plan)
 
@@ -346,7 +338,8 @@ def release_marginals(
         squares add up to the product of n (n - 1). Independent Gaussian noises of scales s_T are, for all T together,
         one Gaussian noise whose squared sensitivity is the sum of these squares over s_T**2. Each s_T is rounded up
         from the one at which that sum is the budget's. Rounding to whole numbers comes after the noise, and all else is
-        made of noisy numbers.
+        made of noisy numbers. Where there is no delta beside epsilon, it is Laplace noise, whose epsilons add up: a row
+        moves the magnitudes of C_T x_T by the product of 2 (n - 1) together.
 
     Parameters
     ----------

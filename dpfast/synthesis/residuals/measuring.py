@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale
 from dpfast.randomness import RandomSource
 from dpfast.strategies.residuals import centred
 from dpfast.synthesis.residuals.planning import ResidualPlan
@@ -31,7 +30,7 @@ def measure_residuals(
 
     Guarantee
         That of the plan. A row is in one cell of each exact marginal at most; a residual is made of one of them, in
-        whole numbers, and the noise is certified Gaussian noise on these.
+        whole numbers, and the noise is certified Gaussian or Laplace noise on these.
 
     Parameters
     ----------
@@ -45,13 +44,13 @@ def measure_residuals(
     """
     sizes, homes = plan.sizes, _homes(plan)
     found = {}
-    for space, scale in plan.scales.items():
+    for space, noise in plan.noises.items():
         home = homes[space]
         table = np.minimum(exact[home], _LARGEST_COUNT).reshape([sizes[a] for a in home])
         table = table.sum(axis=tuple(place for place, a in enumerate(home) if a not in space))
         axes = range(len(space))
         residual = np.ascontiguousarray(centred(table, axes)).reshape(-1)
-        noisy = gaussian_of_scale(scale, 1).add(residual, source) if scale else residual
+        noisy = noise.add(residual, source) if noise else residual
         estimate = noisy.astype(np.float64).reshape([sizes[a] for a in space])
         # Noise outside of the residual's space is no part of it.
         for axis in axes:

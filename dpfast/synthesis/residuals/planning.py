@@ -13,6 +13,9 @@ One record more or less moves C_T x_T by a column of C_T, whose squares add up t
 together are one Gaussian noise whose squared sensitivity is the sum of c_T / s_T**2: at a given sum, a weighted sum of
 all variances is least where each term's share of the cost is in proportion to the root of cost times weight (Xiao, He,
 Zhang, Kifer 2023, theorem 5; their base mechanisms have the same covariances and the same costs).
+
+Where epsilon has no delta beside it, the noise is Laplace noise: a column's magnitudes add up to a_T = product of
+2 (n - 1), the epsilons a_T / b_T add up, and the least sum has b_T**3 in proportion to a_T over what b_T**2 counts.
 """
 
 from __future__ import annotations
@@ -22,10 +25,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeAlias
 
-from dpfast.accounting.privacy_unit import Neighbors
-from dpfast.mechanisms.noise.integer_noise import IntegerNoise, gaussian_of_scale, scale_within
+from dpfast.accounting.budget import Budget
+from dpfast.accounting.events import Event
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.mechanisms.noise.integer_noise import (
+    IntegerNoise,
+    gaussian_of_delta,
+    gaussian_of_rho,
+    gaussian_of_scale,
+    laplace_of_epsilon,
+    scale_within,
+)
 from dpfast.strategies.marginal_spaces import parts_of
+from dpfast.synthesis.shares import positive_share
 
 __all__ = ["ResidualPlan", "plan_residuals", "squared_change"]
 
@@ -54,8 +69,9 @@ class ResidualPlan:
     """The noise of all residuals.
 
     Guarantee
-        All of it together is one Gaussian noise, of the ``noise`` that the budget buys at sensitivity 1: the costs'
-        shares add up to 1, and each scale is rounded up (`scale_within`).
+        All of it together costs at most the budget. Gaussian noises are one, of the least scale that the budget allows
+        at sensitivity 1: the costs' shares add up to 1, and each scale is rounded up (`scale_within`). Epsilons of
+        Laplace noises are rounded down, and add up to the budget's at most.
 
     Attributes
     ----------
@@ -63,26 +79,25 @@ class ResidualPlan:
         How many values each attribute has.
     asked
         The marginals, ascending.
-    scales
-        For each space that is measured, the deviation of its noise in whole numbers; 0 for a public number of records.
-    noise
+    noises
+        For each space that is measured, the noise of its whole numbers; None for a public number of records.
+    events
         What is done to the data.
 
     """
 
     sizes: tuple[int, ...]
     asked: tuple[Attributes, ...]
-    scales: Mapping[Attributes, float]
-    noise: IntegerNoise
+    noises: Mapping[Attributes, IntegerNoise | None]
+    events: tuple[Event, ...]
 
     @cached_property
     def variances(self) -> dict[Attributes, float]:
         """Of each residual: v_T above, with what rounding to whole numbers adds."""
-        found = {}
-        for space, scale in self.scales.items():
-            deviation = gaussian_of_scale(scale, 1).deviation if scale else 0.0
-            found[space] = (deviation / math.prod(self.sizes[a] for a in space)) ** 2
-        return found
+        return {
+            space: (noise.deviation / math.prod(self.sizes[a] for a in space)) ** 2 if noise else 0.0
+            for space, noise in self.noises.items()
+        }
 
     def spaces_of(self, attributes: Attributes) -> list[Attributes]:
         """Return the spaces that a marginal consists of."""
@@ -105,10 +120,8 @@ def plan_residuals(
     sizes: tuple[int, ...],
     asked: Sequence[Attributes],
     weights: Sequence[float],
-    noise: IntegerNoise,
+    budget: Budget,
     neighbors: Neighbors,
-    argument: str,
-    amount: Fraction,
 ) -> ResidualPlan:
     """Return the plan of the least weighted sum of all cells' variances.
 
@@ -118,12 +131,10 @@ def plan_residuals(
         How many values each attribute has.
     asked, weights
         The marginals, and a positive weight for each, of every cell's variance.
-    noise
-        Gaussian noise for a vector that moves by 1.
+    budget
+        Of all of them.
     neighbors
         Which data are neighbours.
-    argument, amount
-        The budget's name and amount, for an error about noise that is too wide.
 
     """
     varying = [tuple(a for a in held if sizes[a] > 1) for held in asked]
@@ -131,17 +142,45 @@ def plan_residuals(
     for held, weight in zip(varying, weights, strict=True):
         cells = math.prod(sizes[a] for a in held)
         for space in parts_of([held]):
-            gains[space] += weight * cells * _share(sizes, held, space)
+            own = math.prod(sizes[a] ** 2 for a in space)
+            gains[space] += weight * cells * _share(sizes, held, space) / own
+    if neighbors == "replace":
+        del gains[()]
+    draws = _laplace if budget.kind == "epsilon" and not budget.delta_units else _gaussian
+    noises, events = draws(sizes, gains, budget, neighbors) if gains else ({}, ())
+    public: dict[Attributes, IntegerNoise | None] = {(): None}
+    return ResidualPlan(sizes, tuple(asked), {**public, **noises}, events)
+
+
+Drawn: TypeAlias = tuple[dict[Attributes, IntegerNoise], tuple[Event, ...]]
+
+
+def _gaussian(sizes: Sequence[int], gains: Mapping[Attributes, float], budget: Budget, neighbors: Neighbors) -> Drawn:
+    """Return Gaussian noise for each space, which together are one event; ``gains`` is what a variance counts."""
+    if budget.kind == "rho":
+        noise = gaussian_of_rho(1, budget.units)
+    else:
+        noise = gaussian_of_delta(1, budget.units, budget.delta_units)
     changes = {space: squared_change(sizes, space, neighbors) for space in gains}
-    costs = {
-        space: float(change) / math.prod(sizes[a] ** 2 for a in space) for space, change in changes.items() if change
-    }
-    roots = {space: math.sqrt(cost * gains[space]) for space, cost in costs.items()}
+    roots = {space: math.sqrt(float(changes[space]) * gain) for space, gain in gains.items()}
     whole = math.fsum(roots.values())
     counts = {space: max(round(root / whole * _FINE), 1) for space, root in roots.items()}
-    together = sum(counts.values())
-    scales = dict.fromkeys(gains, 0.0)
+    together, amount = sum(counts.values()), Fraction(budget.units, UNITS_PER_ONE)
+    noises = {}
     for space, count in counts.items():
-        part = Fraction(count, together)
-        scales[space] = scale_within(noise, changes[space], part, argument, amount)
-    return ResidualPlan(sizes, tuple(asked), scales, noise)
+        scale = scale_within(noise, changes[space], Fraction(count, together), budget.kind, amount)
+        noises[space] = gaussian_of_scale(scale, 1)
+    return noises, (noise.event,)
+
+
+def _laplace(sizes: Sequence[int], gains: Mapping[Attributes, float], budget: Budget, neighbors: Neighbors) -> Drawn:
+    """Return Laplace noise for each space, an event each."""
+    moved = moved_cells(neighbors)
+    changes = {space: moved * math.prod(2 * (sizes[a] - 1) for a in space) for space in gains}
+    roots = {space: (changes[space] ** 2 * gain) ** (1 / 3) for space, gain in gains.items()}
+    whole = math.fsum(roots.values())
+    noises = {}
+    for space, root in roots.items():
+        units = min(int(budget.units * (root / whole) * (1 - 2.0**-40)), budget.units)
+        noises[space] = laplace_of_epsilon(changes[space], positive_share(units, budget, "ask fewer marginals"))
+    return noises, tuple(noise.event for noise in noises.values())
