@@ -17,7 +17,7 @@
 #
 # Ledgers in PostgreSQL are tested against a real server, and releases by Spark with a real Spark, which needs Java.
 # Where they are missing, root and apt-get install them; DPFAST_TEST_POSTGRESQL=0 and DPFAST_TEST_SPARK=0 turn off both
-# the installation and the tests.
+# the installation and the tests. Pages are opened in Chromium, which DPFAST_TEST_CHROMIUM=0 turns off likewise.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -43,7 +43,7 @@ if [ $versions = lowest ]; then
     venv=.venv-lowest
     constraints="--constraint $venv/constraints.txt"
     # Spark is half a gigabyte, and its tests are not among these. Kernels of another Numba have a place of their own.
-    export DPFAST_TEST_SPARK=0 NUMBA_CACHE_DIR="$PWD/$venv/kernels"
+    export DPFAST_TEST_SPARK=0 DPFAST_TEST_CHROMIUM=0 NUMBA_CACHE_DIR="$PWD/$venv/kernels"
 fi
 [ -x $venv/bin/python ] || "$python" -m venv $venv
 bin=$venv/bin
@@ -62,6 +62,9 @@ install() {
 if [ "${DPFAST_TEST_POSTGRESQL:-1}" != 0 ] &&
     ! command -v initdb >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
     install PostgreSQL postgresql
+fi
+if [ "${DPFAST_TEST_CHROMIUM:-1}" != 0 ] && ! command -v chromium >/dev/null; then
+    install Chromium chromium
 fi
 if [ "${DPFAST_TEST_SPARK:-1}" != 0 ]; then
     command -v java >/dev/null || install Java default-jre-headless

@@ -38,7 +38,7 @@ def bars(chosen: ChosenGroups) -> Html:
         f"{text(tick_text(tick, chosen.unit))}</text>"
         for place, tick in enumerate(ticks)
     )
-    axis = f'<li class="axis" aria-hidden="true"><svg width="100%" height="20">{names}</svg></li>'
+    axis = f'<li class="axis" aria-hidden="true"><svg width="100%" height="20" aria-hidden="true">{names}</svg></li>'
     return Html(f'<ol class="bars">{rows}{axis}</ol>')
 
 

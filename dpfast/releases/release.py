@@ -274,8 +274,8 @@ class Release(Shown):
         >>> import tempfile
         >>> import dpfast as dpf
         >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
-        >>> asked = dict(by="city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
-        >>> release = dpf.release(trips, **asked, ledger=dpf.Ledger(epsilon=1.0))
+        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
+        >>> release = asked.run(dpf.Ledger(epsilon=1.0))
         >>> page = release.report(tempfile.mkdtemp() + "/rides.html").read_text()
         >>> "<h1" in page, "<script" in page
         (True, False)

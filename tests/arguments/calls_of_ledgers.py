@@ -53,5 +53,7 @@ CALLS = [
     of("Ledger.partition", LEDGER.partition, name=a_name, keys=KEYS, epsilon=0.1, units_in_one_partition=True),
     of("Ledger.partitioning", LEDGER.partitioning, name="regions"),
     of("Ledger.report", LEDGER.report, delta=1e-3),
+    of("Ledger.plot", LEDGER.plot, path=lambda: Path(mkdtemp()) / "chart.svg"),
+    of("Ledger.write_report", LEDGER.write_report, path=lambda: Path(mkdtemp()) / "page.html", overwrite=False),
     of("Partitions.charge", PARTITIONS.charge, keys=KEYS, epsilon=0.1, delta=1e-7, description="counts"),
 ]

@@ -83,6 +83,8 @@ RELEASES = [
     Call("Plan.lazy", type(dpf.plan(**ASKED["groups"])).lazy, lambda: {**of_plan("run").given(), "ledger": a_ledger()}),
     of("Release.plot", RELEASE.plot, query="m", top=3),
     of("Release.plot of a workload", WORKLOAD.plot),
+    of("Release.report", RELEASE.report, path=Path(mkdtemp()) / "page.html", overwrite=True),
+    of_plan("plot_error", epsilon=[0.5, 1.0]),
 ]
 ANSWERS = [
     Call(f"answer {what}", dpf.answer, lambda given=given: {"value": "count", "ledger": a_ledger(), **given})
