@@ -150,7 +150,8 @@ def _wish(given: dict[str, Any]) -> Wish:
         raise CommandError("--epsilon must be above 0, and --delta from 0 to below 1")
     own = None
     if given["mechanism"] is not None:
-        own = given["mechanism"].rpartition(":")[2], found_function(given["mechanism"])
+        name = given["mechanism"].rpartition(":")[2]
+        own = f"{name} of yours" if name in ("dpfast", "NumPy") else name, found_function(given["mechanism"])
     return Wish(
         is_quick=given["quick"], own=own, budget=Budget(given["epsilon"], given["delta"]), largest=given["largest"]
     )

@@ -88,6 +88,13 @@ def test_a_claim_of_ours_that_is_refuted_has_an_exit_code_and_one_of_others_none
     assert "epsilon 1 is not true" in done.stdout
 
 
+def test_a_case_without_contestants_has_no_rows(cases):
+    cases.append(Case("speed", "nobody", lambda wish: []))
+    done = run("bench", "--out", "out.parquet")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "wrote" not in done.stdout
+
+
 def test_an_interrupt_keeps_what_was_measured(cases):
     def interrupted(wish):
         raise KeyboardInterrupt
