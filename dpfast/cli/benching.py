@@ -60,7 +60,7 @@ def compare(old: str, new: str, tolerance: float) -> ExitCode:
     if wants_document():
         write_document(worse=found.is_worse, false_alarms=found.false_alarms, notes=found.notes, changes=found.changes)
         return code
-    told = [change for change in found.changes if change.verdict != "same"]
+    told = [change for change in found.changes if change.verdict in ("worse", "better", "not judged")]
     if told:
         rows = (
             [change.verdict, change.suite, change.name, change.contestant, _short(change.old), _short(change.new),
