@@ -62,9 +62,10 @@ def rows_of(case: Case, measured: Sequence[Measured], about: About) -> list[dict
     A ratio above 1 says that the first one is better: that it takes less time, or errs less.
     """
     now = datetime.datetime.now(datetime.UTC)
-    rows, first = [], measured[0]
+    rows: list[dict[str, Any]] = []
+    first = None
     for one in measured:
-        first = one if one.is_first else first
+        first = one if one.is_first or first is None else first
         row: dict[str, Any] = dict.fromkeys(SCHEMA) | {
             "format": FORMAT,
             "suite": case.suite,

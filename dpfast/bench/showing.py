@@ -52,7 +52,11 @@ def ratio(row: dict[str, Any]) -> str:
     """
     if row["ratio"] is None:
         return ""
-    return f"{row['ratio']:.3g}x ({row['ratio_low']:.3g} to {row['ratio_high']:.3g})"
+    middle, low, high = (
+        f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        for value in (row["ratio"], row["ratio_low"], row["ratio_high"])
+    )
+    return f"{middle}x ({low} to {high})"
 
 
 def cells(row: dict[str, Any]) -> list[str]:

@@ -60,7 +60,7 @@ def compare(old: str, new: str, tolerance: float) -> ExitCode:
     if wants_document():
         write_document(worse=found.is_worse, false_alarms=found.false_alarms, notes=found.notes, changes=found.changes)
         return code
-    told = [change for change in found.changes if change.verdict != "same"]
+    told = [change for change in found.changes if change.verdict in ("worse", "better", "not judged")]
     if told:
         rows = (
             [change.verdict, change.suite, change.name, change.contestant, _short(change.old), _short(change.new),
@@ -150,7 +150,8 @@ def _wish(given: dict[str, Any]) -> Wish:
         raise CommandError("--epsilon must be above 0, and --delta from 0 to below 1")
     own = None
     if given["mechanism"] is not None:
-        own = given["mechanism"].rpartition(":")[2], found_function(given["mechanism"])
+        name = given["mechanism"].rpartition(":")[2]
+        own = f"{name} of yours" if name in ("dpfast", "NumPy") else name, found_function(given["mechanism"])
     return Wish(
         is_quick=given["quick"], own=own, budget=Budget(given["epsilon"], given["delta"]), largest=given["largest"]
     )
