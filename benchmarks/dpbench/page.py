@@ -52,7 +52,7 @@ def _about(rows: pl.DataFrame, error: str, command: str) -> str:
         f"counts as that. A ratio is an error over the least of all mechanisms on the same combination (`uniform`, the "
         f"baseline, apart). The least of several means has luck in it: a perfect choice has ratios a little above 1. A "
         f"mechanism is competitive where Welch's test at 5%, divided by the number of others, does not tell it from "
-        f"the best one."
+        f"the best one. The digest of dpfast's code: {', '.join(rows['code'].unique().sort())}."
     )
 
 
