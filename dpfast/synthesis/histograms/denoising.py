@@ -103,7 +103,7 @@ def denoised(noisy: NDArray[np.float64], noise: IntegerNoise, threads: int | Non
         return np.concatenate([denoised(one, noise, threads) for one in stretches]).reshape(noisy.shape)
     order, offsets = order_of_tree(noisy.shape)
     shifts = _SHIFTS if noisy.size < _MANY else (2 if noisy.size < _MORE else 1)
-    often = (_ROUNDS, _SWEEPS) if noisy.size < _MORE else (2, 1)
+    often = (_ROUNDS, _SWEEPS) if noisy.size < _MANY else (2, 1)
     places = min(offsets.size - 1, _PLACES)
     starts = [first for first in range(0, offsets.size - 1, places) if offsets[first] < offsets[first + places]]
     learned = [_Pieces(places, noisy.size) for _ in starts]
