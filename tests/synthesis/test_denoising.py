@@ -127,6 +127,15 @@ def test_threads_change_nothing():
     assert (one == two).all()
 
 
+def test_many_axes_of_three_cells_are_looked_at_in_stretches():
+    """Their padded tree would have 2**26 places."""
+    noisy = np.random.default_rng(5).laplace(0.0, 10.0, (3,) * 13)
+    noisy[(1,) * 13] = 1e6
+    result = denoised(noisy, laplace_of_scale(10.0, 1))
+    assert result[(1,) * 13] == pytest.approx(1e6, rel=1e-3)
+    assert np.linalg.norm(result) == pytest.approx(1e6, rel=1e-3)
+
+
 def shapes() -> dict[str, tuple[np.ndarray, float]]:
     """Return histograms with the largest share of the noise's error that the estimate may have, for scale 10."""
     generator = np.random.default_rng(4)

@@ -22,6 +22,8 @@ Whole = NDArray[np.int64]
 
 #: Trees of more places are looked at in parts, each by itself.
 _PLACES = 2**16
+#: A tree of more than 2**24 places takes too much memory: stretches of the flattened histogram have trees of their own.
+_LARGEST_BITS, _STRETCH = 24, 2**20
 #: How often what is learned of pieces, of their kinds, is learned again; so many cells and more make do with less.
 _ROUNDS, _SWEEPS, _SHIFTS = 3, 4, 4
 _MANY, _MORE = 2**15, 2**17
@@ -95,9 +97,13 @@ def denoised(noisy: NDArray[np.float64], noise: IntegerNoise, threads: int | Non
     """
     if noise.deviation < LEAST_DEVIATION:
         return np.maximum(noisy, 0.0)
+    if sum((side - 1).bit_length() for side in noisy.shape) > _LARGEST_BITS:
+        line = noisy.reshape(-1)
+        stretches = [line[first : first + _STRETCH] for first in range(0, line.size, _STRETCH)]
+        return np.concatenate([denoised(one, noise, threads) for one in stretches]).reshape(noisy.shape)
     order, offsets = order_of_tree(noisy.shape)
     shifts = _SHIFTS if noisy.size < _MANY else (2 if noisy.size < _MORE else 1)
-    often = (_ROUNDS, _SWEEPS) if noisy.size < _MORE else (2, 1)
+    often = (_ROUNDS, _SWEEPS) if noisy.size < _MANY else (2, 1)
     places = min(offsets.size - 1, _PLACES)
     starts = [first for first in range(0, offsets.size - 1, places) if offsets[first] < offsets[first + places]]
     learned = [_Pieces(places, noisy.size) for _ in starts]
