@@ -35,6 +35,7 @@ from benchmarks import (
     weights,
     workloads,
 )
+from benchmarks.floors import words_and_bytes
 from benchmarks.prepared import Prepared, Run
 from dpfast.kernels.grouping.counting import count_slots
 
@@ -130,7 +131,9 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
         noisy = numpy_integers if dtype is np.int64 else numpy_floats
         baseline = numpy_noise_alone if kind == "gaussian" else noisy
         peers = {} if rows else {**_opendp_noise(values, kind, 10.0), **_diffprivlib_noise(values, kind, 10.0)}
-        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values)
+        # Words of 32 bits serve integers at this scale, and floats take 48.
+        floor = words_and_bytes(values, 4 if dtype is np.int64 else 6, threads)
+        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values, floor=floor)
 
     return prepare
 
@@ -139,7 +142,14 @@ def _two_threads(kind: str, dtype: type, scale: float = 10.0) -> Callable[[int],
     def prepare(size: int) -> Prepared:
         values = np.random.default_rng(20_261_121).integers(0, 1000, size).astype(dtype)
         draw = dpf.laplace if kind == "laplace" else dpf.gaussian
-        return Prepared(lambda: draw(values, scale, threads=2), lambda: draw(values, scale, threads=1), values=values)
+        short = dtype is np.int64 and scale < 2**7
+        floor = words_and_bytes(values, 4 if short else 6, threads=2)
+        return Prepared(
+            lambda: draw(values, scale, threads=2),
+            lambda: draw(values, scale, threads=1),
+            values=values,
+            floor=floor,
+        )
 
     return prepare
 
