@@ -38,6 +38,7 @@ from . import (
     workloads,
 )
 from .contestants import diffprivlib, opendp, python_dp
+from .floors import words_and_bytes
 from .prepared import Prepared, Run
 
 
@@ -106,7 +107,9 @@ def _noise(kind: str, dtype: type, *, rows: bool = False, threads: int = 1) -> C
         noisy = numpy_integers if dtype is np.int64 else numpy_floats
         baseline = numpy_noise_alone if kind == "gaussian" else noisy
         peers = {} if rows else _peers_of_noise(values, kind)
-        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values)
+        # Words of 32 bits serve integers at this scale, and floats take 48.
+        floor = words_and_bytes(values, 4 if dtype is np.int64 else 6, threads)
+        return Prepared(lambda: ours(values, scale, threads=threads), baseline, peers, values, floor=floor)
 
     return prepare
 
@@ -115,7 +118,14 @@ def _two_threads(kind: str, dtype: type, scale: float = 10.0) -> Callable[[int],
     def prepare(size: int) -> Prepared:
         values = np.random.default_rng(20_261_121).integers(0, 1000, size).astype(dtype)
         draw = dpf.laplace if kind == "laplace" else dpf.gaussian
-        return Prepared(lambda: draw(values, scale, threads=2), lambda: draw(values, scale, threads=1), values=values)
+        short = dtype is np.int64 and scale < 2**7
+        floor = words_and_bytes(values, 4 if short else 6, threads=2)
+        return Prepared(
+            lambda: draw(values, scale, threads=2),
+            lambda: draw(values, scale, threads=1),
+            values=values,
+            floor=floor,
+        )
 
     return prepare
 

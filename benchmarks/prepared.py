@@ -25,6 +25,8 @@ class Prepared:
         For noise on a column: the values without it.
     agree
         Whether results of ours and of the baseline agree, where they are neither noisy columns nor counts.
+    floor
+        What no way of doing it can leave out (floors.py), to say how near ours is, and whether a goal can be reached.
 
     """
 
@@ -33,3 +35,4 @@ class Prepared:
     peers: dict[str, tuple[Run, int]] = field(default_factory=dict)
     values: np.ndarray | None = None
     agree: Callable[[Any, Any], bool] | None = None
+    floor: Run | None = None

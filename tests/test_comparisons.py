@@ -44,6 +44,7 @@ def test_same_thing(comparison: Comparison) -> None:
         return
     if prepared.values is not None:
         assert ours.shape == theirs.shape
+        assert prepared.floor is None or (prepared.floor() == prepared.values).all()
         noise = theirs if "alone" in comparison.baseline else theirs - prepared.values
         assert (ours - prepared.values).std() == pytest.approx(noise.std(), rel=0.05)
         return

@@ -1,6 +1,6 @@
 """``python -m benchmarks.dpbench``: the accuracy suite."""
 
-from benchmarks.dpbench.suite import main
+from .suite import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

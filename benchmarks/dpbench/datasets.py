@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dpbench.folder import files_of, read_counts
-from benchmarks.dpbench.made_lines import MADE_LINES
-from benchmarks.dpbench.made_planes import MADE_PLANES
-from benchmarks.dpbench.real import REAL, real_counts
-from benchmarks.dpbench.shapes import LINES, PLANES, coarsened, histogram
 from dpfast.errors import ParameterError
+
+from .folder import files_of, read_counts
+from .made_lines import MADE_LINES
+from .made_planes import MADE_PLANES
+from .real import REAL, real_counts
+from .shapes import LINES, PLANES, coarsened, histogram
 
 __all__ = ["KINDS", "Dataset", "digest", "folder_datasets", "is_held_out", "known", "named", "number_of"]
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.dpbench.judging import CLOSE, means, regret
-from benchmarks.dpbench.mechanisms import BASELINE, CHOICE
 from dpfast.charts.drawing import DOT, FAINT, INK, LINE, footnote, label_axes, save, start_chart
+
+from .judging import CLOSE, means, regret
+from .mechanisms import BASELINE, CHOICE
 
 __all__ = ["draw_errors", "draw_regret"]
 

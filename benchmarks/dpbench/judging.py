@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from benchmarks.dpbench.mechanisms import BASELINE, CHOICE
-from benchmarks.dpbench.questions import one_record
+from .mechanisms import BASELINE, CHOICE
+from .questions import one_record
 
 __all__ = ["CELL", "CLOSE", "compared", "hindsight", "means", "regret", "regret_by", "winners"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dpbench import shapes
+from . import shapes
 
 __all__ = ["MADE_LINES"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from benchmarks.dpbench.judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
-from benchmarks.dpbench.mechanisms import CHOICE
+from .judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
+from .mechanisms import CHOICE
 
 __all__ = ["markdown", "page"]
 

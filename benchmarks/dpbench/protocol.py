@@ -10,10 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpfast as dpf
-from benchmarks.dpbench.algorithms import algorithms
-from benchmarks.dpbench.shapes import LINES, PLANES, Shape, coarsened, histogram, sampled
 from dpfast.testing import SeededRandom
 from dpfast.workloads import Workload
+
+from .algorithms import algorithms
+from .shapes import LINES, PLANES, Shape, coarsened, histogram, sampled
 
 __all__ = ["FULL", "QUICK", "Protocol", "measured", "scaled_error", "workload_for"]
 

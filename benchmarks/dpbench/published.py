@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.dpbench.protocol import FULL, QUICK, measured
-from benchmarks.dpbench.summary import report
+from .protocol import FULL, QUICK, measured
+from .summary import report
 
 HERE = Path(__file__).parent
 

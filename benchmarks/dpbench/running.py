@@ -15,11 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.dpbench.datasets import Dataset, digest
-from benchmarks.dpbench.mechanisms import Mechanism
-from benchmarks.dpbench.questions import workload_named, workloads_for
-from benchmarks.dpbench.storage import code_digest, resumed, write_results
-from benchmarks.dpbench.trials import SCHEMA, Combination, measure
+from .datasets import Dataset, digest
+from .mechanisms import Mechanism
+from .questions import workload_named, workloads_for
+from .storage import code_digest, resumed, write_results
+from .trials import SCHEMA, Combination, measure
 
 __all__ = ["combinations", "run"]
 

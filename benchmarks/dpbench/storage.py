@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 
 import dpfast
-from benchmarks.dpbench.trials import SCHEMA
 from dpfast.errors import ParameterError, Words
+
+from .trials import SCHEMA
 
 __all__ = ["code_digest", "read_results", "resumed", "write_results"]
 

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.dpbench.datasets import Dataset, folder_datasets, known, named
-from benchmarks.dpbench.drawing import draw_errors, draw_regret
-from benchmarks.dpbench.mechanisms import CHOICE, OURS, mechanisms_named
-from benchmarks.dpbench.page import page
-from benchmarks.dpbench.questions import WORKLOADS
-from benchmarks.dpbench.running import combinations, run
-from benchmarks.dpbench.storage import read_results
 from dpfast.errors import DataError, ParameterError
+
+from .datasets import Dataset, folder_datasets, known, named
+from .drawing import draw_errors, draw_regret
+from .mechanisms import CHOICE, OURS, mechanisms_named
+from .page import page
+from .questions import WORKLOADS
+from .running import combinations, run
+from .storage import read_results
 
 __all__ = ["chosen_datasets", "main", "parser"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from benchmarks.dpbench.algorithms import CHOICE
+from .algorithms import CHOICE
 
 __all__ = ["CLOSE", "close_share", "ratios", "report"]
 

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.dpbench.datasets import Dataset, digest, number_of
-from benchmarks.dpbench.mechanisms import mechanisms_named
-from benchmarks.dpbench.questions import scaled_errors, workload_named
+from .datasets import Dataset, digest, number_of
+from .mechanisms import mechanisms_named
+from .questions import scaled_errors, workload_named
 
 __all__ = ["SCHEMA", "Combination", "in_turns", "measure", "shape_name"]
 

@@ -4,17 +4,23 @@
 
 Code that comes from Numba's cache has no readable IR, so that nothing is loaded from it; what is compiled is saved.
 The kernels that are named are also compiled for a processor of another kind, a Neoverse core, and not run there.
+
+What is printed tells also what it depends on, so that it is made anew only where that has changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
+import os
 import pkgutil
 import re
 import sys
+from pathlib import Path
 
 import llvmlite.binding as llvm
+import numba
 import numpy as np
 from numba import types
 from numba.core import cgutils
@@ -24,6 +30,30 @@ from numba.core.registry import CPUDispatcher
 
 import dpfast as dpf
 import dpfast.kernels
+from dpfast.kernels.compilation import processor_features
+
+
+def settings() -> list[str]:
+    """Return what else decides what is compiled: versions, the processor, what Numba is told, files that are new."""
+    told = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_") and "CACHE" not in item[0])
+    files = sorted(map(str, Path(dpfast.kernels.__file__).parent.rglob("*.py")))
+    versions = numba.__version__, np.__version__, llvm.llvm_version_info
+    return list(map(repr, (sys.version, *versions, processor_features(), told, files)))
+
+
+def digests(files) -> dict[str, str]:
+    """Return the digest of each file; "" of one that is no longer there."""
+    paths = map(Path, files)
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "" for path in paths}
+
+
+def sources() -> list[str]:
+    """Return the files of dpfast that were imported, and this one."""
+    return [
+        module.__file__
+        for name, module in list(sys.modules.items())
+        if name in ("dpfast", "__main__") or name.startswith("dpfast.")
+    ]
 
 
 def call_every_route() -> None:
@@ -134,4 +164,5 @@ if __name__ == "__main__":
     FunctionCache.load_overload = lambda *_: None
     keep_what_llvm_is_given()
     call_every_route()
-    json.dump(dict(describe(sys.argv[1:])), sys.stdout)
+    described = dict(describe(sys.argv[1:]))
+    json.dump({"settings": settings(), "sources": digests(sources()), "kernels": described}, sys.stdout)
