@@ -83,8 +83,7 @@ def test_processes_are_measured_in_turns_and_a_killed_one_is_said_to_be(monkeypa
 def test_files_of_the_suite_import_each_other_by_their_place():
     """In a wheel they are a part of the package, so that no module is called benchmarks."""
     for path in (ROOT / "benchmarks").rglob("*.py"):
-        if "dpbench" not in path.parts:
-            assert not re.search(r"^\s*(from|import) benchmarks", path.read_text(), re.MULTILINE), path
+        assert not re.search(r"^\s*(from|import) benchmarks", path.read_text(), re.MULTILINE), path
 
 
 def test_the_suite_runs_where_a_wheel_has_it(tmp_path):
