@@ -135,12 +135,13 @@ def test_where_the_python_of_the_lowest_versions_is_missing_it_is_said(run, tmp_
 
 
 def test_installations_can_be_turned_off(run):
-    both = "install -y postgresql", "install -y default-jre-headless"
-    for settings in ({}, {"DPFAST_TEST_POSTGRESQL": "1", "DPFAST_TEST_SPARK": "1"}):
-        assert all(package in run(**settings)[1] for package in both)
-    assert "install -y postgresql" not in run(DPFAST_TEST_POSTGRESQL="0")[1]
-    assert "install -y default-jre-headless" not in run(DPFAST_TEST_SPARK="0")[1]
-    assert "apt-get" not in run(DPFAST_TEST_POSTGRESQL="0", DPFAST_TEST_SPARK="0")[1]
+    packages = {"POSTGRESQL": "postgresql", "SPARK": "default-jre-headless", "CHROMIUM": "chromium"}
+    for settings in ({}, {f"DPFAST_TEST_{name}": "1" for name in packages}):
+        called = run(**settings)[1]
+        assert all(f"install -y {package}" in called for package in packages.values())
+    for name, package in packages.items():
+        assert f"install -y {package}" not in run(**{f"DPFAST_TEST_{name}": "0"})[1]
+    assert "apt-get" not in run(**{f"DPFAST_TEST_{name}": "0" for name in packages})[1]
 
 
 def test_spark_is_installed_where_there_is_java(run, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import re
 import shlex
 import struct
 import subprocess
@@ -48,15 +49,15 @@ def leaves(group, before=()):
 
 
 @pytest.mark.parametrize(
-    ("words", "command"), leaves(main), ids=lambda one: " ".join(one) if type(one) is tuple else ""
+    ("words", "command"), list(leaves(main)), ids=lambda one: " ".join(one) if type(one) is tuple else ""
 )
 def test_the_example_in_every_help_can_be_written(words, command):
     """Its options are there, and take what they are given; no query is called by a number."""
-    _, _, example = command.epilog.partition("Example:\n")
-    written = shlex.split(example.partition("\n\n")[0].replace("\\\n", " "))
-    assert written[: len(words) + 1] == ["dpfast", *words]
-    given = command.make_context(words[-1], written[len(words) + 1 :]).params
-    assert not any((given.get(option) or "").isdecimal() for option in ("count", "units"))
+    examples = re.split(r"Examples?:\n", command.epilog)[1].partition("\n\n")[0].replace("\\\n", " ")
+    for written in map(shlex.split, re.split(r"\n\s*(?=dpfast )", examples)):
+        assert written[: len(words) + 1] == ["dpfast", *words]
+        given = command.make_context(words[-1], written[len(words) + 1 :]).params
+        assert not any((given.get(option) or "").isdecimal() for option in ("count", "units"))
 
 
 @pytest.mark.parametrize("group", [[], ["ledger"]])
