@@ -1,6 +1,7 @@
 """Errors as cases of the suite accuracy: the tables of benchmarks/*_errors.py, a run of each contestant a round.
 
-A figure is the error of one run. The cases of benchmarks/dpbench belong into `cases` as well.
+A figure is the error of one run. Of the many combinations of benchmarks/dpbench, which has a command of its own, there
+are a few.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def cases(suite: str, wish: Wish) -> list[Case]:
             _case(suite, f"{what} of flights by route", partial(_flights, place), unit, quick=place == 0)
             for place, (what, unit) in enumerate((("Counts", "flights"), ("Mean delays", "minutes")))
         ]
-    return [*found, *_statistics(suite)]
+    return [*found, *_histograms(suite), *_statistics(suite)]
 
 
 def _case(suite: str, name: str, errors: Callable[[], Errors], unit: str, *, quick: bool) -> Case:
@@ -130,6 +131,42 @@ def _records() -> Errors:
 
     makers = {"dpfast": ours, **mbi.records(), **smartnoise.records()}
     return {name: partial(error_of, make) for name, make in makers.items()}
+
+
+#: What is asked of which histogram: a name, its shape, records, epsilon, queries.
+_HISTOGRAMS = (
+    ("zipf", (1024,), 10**5, 0.1, "identity"),
+    ("few steps", (4096,), 10**4, 0.1, "prefix"),
+    ("few spikes", (1024,), 10**6, 1.0, "random ranges"),
+    ("several clusters", (64, 64), 10**5, 0.1, "rectangles"),
+    ("roads", (128, 128), 10**6, 0.1, "marginals"),
+)
+
+
+def _histograms(suite: str) -> list[Case]:
+    """Return cases of the histograms of benchmarks/dpbench: the choice, and all that it may choose."""
+    from .dpbench.datasets import named
+    from .dpbench.mechanisms import BASELINE, CHOICE, OURS, mechanisms_named
+    from .dpbench.questions import workload_named
+    from .dpbench.trials import Combination, in_turns, shape_name
+
+    def errors(name: str, shape: tuple[int, ...], scale: int, epsilon: float, queries: str) -> Errors:
+        [dataset] = named([name], held_out=False)
+        workload = workload_named(queries, shape)
+        others = [
+            one.name for one in mechanisms_named(OURS) if one.name not in (CHOICE, BASELINE) and one.fits(workload)
+        ]
+        found = in_turns(Combination(dataset, shape, scale, epsilon, queries), [CHOICE, *others])
+        return {f"dpfast: {name}" if name != CHOICE else "dpfast": error for name, error in found.items()}
+
+    def told(name: str, shape: tuple[int, ...], scale: int, epsilon: float, queries: str) -> str:
+        asked = f"{queries} of a histogram, {name}, {shape_name(shape)}"
+        return f"{asked}, {scale:,} records, epsilon {epsilon:g}".capitalize()
+
+    return [
+        _case(suite, told(*one), partial(errors, *one), "scaled error", quick=place == 0)
+        for place, one in enumerate(_HISTOGRAMS)
+    ]
 
 
 def _statistics(suite: str) -> list[Case]:

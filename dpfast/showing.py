@@ -7,20 +7,35 @@ names of columns and keys come from others.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from dpfast.errors import Words
 
-__all__ = ["Card", "Facts", "Shown", "brief"]
+__all__ = ["Card", "Facts", "Shown", "brief", "printed"]
 
 _ITEMS, _CHARACTERS = 6, 100
 #: What a card has at most: rows of a table, and characters in a line.
 _ROWS, _LINE = 20, 1000
+#: What begins a line, or turns the direction of what follows.
+_UNSEEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
 
 #: Names, and what stands for each of them.
 Facts: TypeAlias = Sequence[tuple[str, object]]
+
+
+def printed(text: str) -> str:
+    r"""Return a text of others as one line in its own direction: control characters as their escapes.
+
+    Examples
+    --------
+    >>> printed("a\nb") == r"a\nb"
+    True
+
+    """
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def brief(value: object, characters: int = _CHARACTERS) -> str:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Sets up virtual environments and runs everything that must hold: style, types, stamps, tests, doctests, the kernels
-# once more with bounds checked, and tests with the lowest versions of all packages. Every step is run, whatever the
-# others did; those that failed are named at the end, and the exit code is 1. Needs only Python (3.11 or later) and pip.
+# once more with bounds checked, quick benchmarks, and tests with the lowest versions of all packages. Every step is
+# run, whatever the others did; those that failed are named at the end, and the exit code is 1. Needs only Python (3.11 or
+# later) and pip.
 #
 #   sh scripts/test.sh            all of it
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
@@ -113,6 +114,8 @@ step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$check
     tests/noise/test_bad_input.py tests/test_aggregation.py
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
 step "tests" $bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
+# Every suite of benchmarks runs, on little data; nothing is held to be fast.
+step "quick benchmarks" $bin/python -m dpfast bench --quick
 if [ $versions = both ]; then
     if is_lowest "$lowest"; then
         step "tests with the lowest versions" env DPFAST_TEST_VERSIONS=lowest PYTHON="$lowest" sh scripts/test.sh

@@ -19,6 +19,7 @@ STEPS = {
     "stamps of kernels": "stamp_kernels.py --check",
     "tests with bounds checked": "-m not statistical",
     "tests": "--doctest-modules",
+    "quick benchmarks": "-m dpfast bench --quick",
     "tests with the lowest versions": "tests/test_lowest_versions.py",
 }
 
@@ -81,6 +82,7 @@ def test_every_step_runs_and_all_failures_are_told(run):
         ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
         ("mypy --doctest-modules", ["mypy", "tests"]),
         ("statistical", ["tests with bounds checked"]),
+        ("bench", ["quick benchmarks"]),
         ("test_lowest_versions", ["tests with the lowest versions"]),
         # What cannot be installed fails: it is not skipped.
         ("--constraint", ["tests with the lowest versions"]),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dpfast.accounting.budget import ShownAmounts
 from dpfast.ledger.filters import Filter, Renyi
 from dpfast.ledger.receipt import Receipt
-from dpfast.ledger.shares import spent_share
+from dpfast.ledger.shares import is_bounded, spent_share
 from dpfast.pages.markup import Cell, Html, join, paragraph, scrolled, table
 from dpfast.pages.page import Section
 from dpfast.pages.promise import amount_text
@@ -38,9 +38,18 @@ def budget_section(receipt: Receipt | None) -> Section:
         "The whole budget": whole_of(rule, receipt.after),
         "Spent before": rule.shown(receipt.before),
         "This release": rule.shown(receipt.cost),
+        "Spent afterwards": rule.shown(receipt.after),
         "Left afterwards": rule.left(receipt.after),
     }
-    texts = {name: amount_texts(amounts) for name, amounts in rows.items()}
+    if isinstance(rule, Renyi):
+        # At the order that leaves most afterwards; other sums have orders of their own.
+        shown_rows = ["The whole budget", "Left afterwards"]
+    elif not is_bounded(rule):
+        # What several releases spend together is less than their sum.
+        shown_rows = ["Spent before", "Spent afterwards"]
+    else:
+        shown_rows = [name for name in rows if name != "Spent afterwards"]
+    texts = {name: amount_texts(rows[name]) for name in shown_rows}
     headers = list(next(iter(texts.values())))
     shown = table(
         f"The budget when this was charged as entry {receipt.entry:,}",
@@ -51,16 +60,15 @@ def budget_section(receipt: Receipt | None) -> Section:
     before, after = (spent_share(rule, spent) for spent in (receipt.before, receipt.after))
     if math.isfinite(before) and math.isfinite(after):
         parts.insert(0, meter(before, after))
-    total = amount_texts(rule.total)
-    whole = joined_amounts(total)
-    parts.append(
-        paragraph(
-            f"All releases that are charged to this ledger together keep {whole}, by the accountant "
-            f"“{rule.accountant}”: what would go beyond that is refused before any data is read.",
-            "note",
+    if is_bounded(rule):
+        whole = joined_amounts(amount_texts(rule.total))
+        said = (
+            f"All releases that are charged to this ledger together keep {whole}, by "
+            f"the accountant “{rule.accountant}”: what would go beyond that is refused before any data is read."
         )
-    )
-    return Section("Budget", parts)
+    else:
+        said = "This ledger has no bound on epsilon. It says what all releases so far keep together, and refuses none."
+    return Section("Budget", [*parts, paragraph(said, "note")])
 
 
 def joined_amounts(texts: dict[str, str]) -> str:

@@ -12,7 +12,8 @@ from dpfast.charts.text import shortened, value_text
 from dpfast.ledger.account import Account, Entry
 from dpfast.ledger.budget_page import amount_texts, joined_amounts, meter, whole_of
 from dpfast.ledger.burn_down import burn_down
-from dpfast.ledger.shares import spent_share
+from dpfast.ledger.filters import Renyi
+from dpfast.ledger.shares import is_bounded, spent_share
 from dpfast.pages.across import falling
 from dpfast.pages.facts import promise_section, unit_words, versions_section
 from dpfast.pages.frames import frame_table
@@ -58,8 +59,9 @@ def page_of_ledger(
         Section("This ledger", [definitions(_facts(account, head), "facts")]),
         versions_section(),
     ]
-    lead = "Every release from these data is paid for from this budget, before any data is read. What it does not "
-    lead += "cover is refused."
+    lead = "Every release from these data is paid for from this budget, before any data is read."
+    if is_bounded(account.filter):
+        lead += " What it does not cover is refused."
     moment = datetime.datetime.now(datetime.UTC)
     return Page(
         "Ledger", title, [paragraph(lead, "lead"), definitions(_tiles(account, history), "tiles")], moment, sections
@@ -71,15 +73,18 @@ def _tiles(account: Account, history: pl.DataFrame) -> Iterable[tuple[str, str]]
     share = spent_share(rule, account.spent)
     if math.isfinite(share):
         yield "Spent", f"{share:.1%}"
-    for name, said in amount_texts(rule.left(account.spent)).items():
-        if name != "at order":
-            yield f"Left ({name})", said
+    if is_bounded(rule):
+        for name, said in amount_texts(rule.left(account.spent)).items():
+            if name != "at order":
+                yield f"Left ({name})", said
+    else:
+        yield "Spent (epsilon)", amount_texts(rule.shown(account.spent))["epsilon"]
     yield "Charges", f"{int(history['count'].sum()):,}"
 
 
 def _promised(account: Account) -> Section:
     total, about = account.filter.total, account.identity
-    if not math.isfinite(total.epsilon):
+    if not is_bounded(account.filter):
         said = "This ledger has no bound on epsilon: what was spent so far is what holds, whenever one stops."
         return Section("What is promised", [paragraph(said, "large")])
     what = "all releases together, those to come as well"
@@ -93,6 +98,10 @@ def _spent(account: Account, entries: Sequence[Entry]) -> list[Html]:
         "Spent": rule.shown(account.spent),
         "Left": rule.left(account.spent),
     }
+    if isinstance(rule, Renyi):
+        del rows["Spent"]  # which has an order of its own
+    elif not is_bounded(rule):
+        rows = {"Spent": rows["Spent"]}
     texts = {name: amount_texts(amounts) for name, amounts in rows.items()}
     headers = list(next(iter(texts.values())))
     share = spent_share(rule, account.spent)

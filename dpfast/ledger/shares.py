@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dpfast.ledger.filters import Filter, Renyi
 
-__all__ = ["parts_left", "spent_share"]
+__all__ = ["is_bounded", "parts_left", "spent_share"]
 
 _NAMED = ("epsilon", "rho", "divergence", "delta")
 
@@ -36,6 +36,19 @@ def parts_left(rule: Filter, spent: Sequence[int]) -> dict[str, float]:
 
 
 def spent_share(rule: Filter, spent: Sequence[int]) -> float:
-    """Return how much of the budget is spent, of what goes first; NaN where no part of it has an end."""
+    """Return how much of the budget is spent, of what goes first; NaN where epsilon has no end.
+
+    Examples
+    --------
+    >>> from dpfast.ledger.filters import Basic, Odometer
+    >>> spent_share(Basic(10**18, 0), (250 * 10**15, 0)), spent_share(Odometer(10**12, 0, 10**11), (1, 0, 0))
+    (0.25, nan)
+
+    """
     parts = parts_left(rule, spent).values()
-    return 1.0 - min(parts) if parts else math.nan
+    return 1.0 - min(parts) if parts and is_bounded(rule) else math.nan
+
+
+def is_bounded(rule: Filter) -> bool:
+    """Return whether what may be spent has an end: all but an odometer's has."""
+    return math.isfinite(rule.total.epsilon)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from dpfast.showing import printed
+
 __all__ = ["Cell", "Html", "bullets", "definitions", "figure", "join", "paragraph", "scrolled", "table", "text"]
 
 
@@ -16,7 +18,7 @@ class Html(str):
 
 
 def text(given: str) -> Html:
-    """Return a text as HTML.
+    """Return a text as HTML; what is no character to be seen stands as its escape, lest it turns what follows.
 
     Examples
     --------
@@ -24,7 +26,7 @@ def text(given: str) -> Html:
     ('&lt;script&gt;', '<b>x</b>')
 
     """
-    return given if isinstance(given, Html) else Html(escape(given))
+    return given if isinstance(given, Html) else Html(escape(printed(given)))
 
 
 def join(parts: Iterable[str], between: str = "") -> Html:

@@ -89,10 +89,10 @@ all. After reading this page, they guess right at most 73.2% of the time instead
     if bound > _WEAK:
         lines[0] += " That is a weak promise: the budget is large."
     if isinstance(spent, Amounts):
-        rare = f", apart from a chance of {chance_words(spent.delta)}" if spent.delta else ""
+        more = f", plus {chance_words(spent.delta)}" if spent.delta else ""
         lines.append(
-            f"In other words, no result becomes more than {_factor(spent.epsilon)} times as likely, or as unlikely, "
-            f"through {one}{rare}: differential privacy with {_exactly(spent)}."
+            f"In other words, {one} changes the chance of any set of results by at most a factor of "
+            f"{_factor(spent.epsilon)}{more}: differential privacy with {_exactly(spent)}."
         )
     else:
         rare = f", apart from a chance of {chance_words(spent.delta)}" if spent.delta else ""

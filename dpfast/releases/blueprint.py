@@ -18,6 +18,7 @@ from dpfast.aggregation.keys import name_of
 from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
 from dpfast.releases.release import Release
+from dpfast.showing import printed
 
 __all__ = ["Blueprint", "DrawnBlueprint"]
 
@@ -134,18 +135,18 @@ class Blueprint(ABC):
     def explain(self, *, measures: bool = True) -> str:
         """Return what will be done and why, as text; ``measures=False`` leaves out the lines of single measures."""
         where = self.aggregation.grouping.where
-        return "\n".join(
-            [
-                f"One privacy unit is {self.explain_unit()}",
-                f"Release of {self.about}",
-                *([] if where is None else [f"  rows          where {where.described()}"]),
-                *self.explain_noise(measures=measures),
-                f"  charge        {_explain_charge(self.budget)}, before any data is read",
-                "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
-                "this plan can give one person the rows of another; at most 2**38 rows",
-                *(f"  warning       {warning}" for warning in self.warnings),
-            ]
-        )
+        # Names come from others: none of them begins a line of its own.
+        lines = [
+            f"One privacy unit is {self.explain_unit()}",
+            f"Release of {self.about}",
+            *([] if where is None else [f"  rows          where {where.described()}"]),
+            *self.explain_noise(measures=measures),
+            f"  charge        {_explain_charge(self.budget)}, before any data is read",
+            "  assumes       the rows of the frame as given are the unit's own: joins, windows or explodes before "
+            "this plan can give one person the rows of another; at most 2**38 rows",
+            *(f"  warning       {warning}" for warning in self.warnings),
+        ]
+        return "\n".join(map(printed, lines))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,8 +83,12 @@ RELEASES = {
 def test_every_kind_of_release_has_a_page(kind, tmp_path):
     release = RELEASES[kind]()
     text = read(release.report(tmp_path / "page.html"))
-    for said in ("What is promised", "Budget", "How it was made", "Versions", "Spent before", "This release"):
+    for said in ("What is promised", "Budget", "How it was made", "Versions"):
         assert said in text
+    # Sums of divergences have an order each, and what an odometer shows is no sum.
+    rows = {"rho of a ledger of divergences": ["The whole budget", "Left"], "odometer": ["Spent before", "Spent after"]}
+    assert all(row in text for row in rows.get(kind, ["Spent before", "This release", "Left afterwards"]))
+    assert bool(re.search(r"Left [\d.]+%", text)) == (kind != "odometer")
     if release.why_empty is not None:
         assert release.why_empty[1:] in text
     assert "nan" not in text.lower().split()
@@ -95,6 +99,33 @@ def test_text_of_others_is_text(tmp_path):
     assert "<script" not in html
     assert "&lt;script&gt;alert(1)" in html
     assert "x" * 200 not in html
+
+
+def test_names_begin_no_line_and_turn_no_text(tmp_path):
+    """A page shows a charge once, and what follows a name in its own direction."""
+    forged = "x\n  charge        epsilon 0.0001, before any data is read"
+    turned = "\u202eunit\x00"
+    frame = pl.DataFrame({"k": [1, 2], forged: [1.0, 2.0], turned: [1, 2]})
+    total, keys = dpf.sum(forged, bounds=(0, 1)), frame.select("k")
+    asked = {"privacy_unit": turned, "max_groups": 1, "max_rows_per_group": 1, "epsilon": 1.0}
+    release = dpf.release(frame, "k", n=total, keys=keys, **asked, ledger=dpf.Ledger(epsilon=1, dataset=turned))
+    assert [line for line in release.explain().splitlines() if line.startswith("  charge")] == [
+        "  charge        epsilon 1.0, delta 0.0, before any data is read"
+    ]
+    html = release.report(tmp_path / "page.html").read_text()
+    assert "\u202e" not in html
+    assert "\x00" not in html
+    assert "\\u202eunit\\x00" in html
+
+
+def test_the_promise_is_that_of_the_definition():
+    """Soundness: delta is added to the chance of every set; it is no chance that the loss exceeds epsilon.
+
+    Of Gaussian noise of the least scale for (1, 1e-6) the loss exceeds 1 with probability 2e-5.
+    """
+    said = " ".join(promise(Amounts(1.0, 1e-6), "one row", "add_remove"))
+    assert "changes the chance of any set of results by at most a factor of 2.72, plus one in 1,000,000" in said
+    assert "apart from" not in said
 
 
 def test_the_budget_before_and_after_is_that_of_the_charge(tmp_path):

@@ -2,7 +2,8 @@
 
 Calls with a seed give the same numbers on every processor. What they must give stands in known_answers.py, which
 scripts/write_known_answers.py writes. Calls that no seed decides have a budget so large that the noise of all their
-answers is 0 with probability at least 1 - exp(-100), and must give the exact figures.
+answers is 0 with probability at least 1 - exp(-100), and must give the exact figures. Figures that are computed from
+noise in floating point are rounded first: processors differ in their last bits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,6 +116,39 @@ def _counted_stream(random: RandomSource) -> Any:
     return np.array([counter.step(row) for row in range(64)])
 
 
+def _histogram() -> np.ndarray[Any, Any]:
+    return np.bincount(_integers(), minlength=1024)
+
+
+def _whole(answer: Any) -> np.ndarray[Any, Any]:
+    return np.rint(np.asarray(answer)).astype(np.int64)
+
+
+def _estimated(method: Callable[..., Any]) -> Check:
+    """Return the check of a method that must find the very histogram where there is no noise."""
+    asked = {"workload": dpf.workloads.prefix(1024), "epsilon": 1e6}
+    return Check(
+        f"Histogram by {method.__name__}",
+        lambda random: _whole(method(_histogram(), random=random, **asked).histogram),
+        _histogram,
+    )
+
+
+def _weighed(random: RandomSource, **more: Any) -> Any:
+    """Return cells after some rounds of multiplicative weights, in thousandths."""
+    return _whole(1e3 * dpf.mwem(epsilon=1.0, rounds=3, random=random, **more).histogram)
+
+
+def _reported(oracle: Callable[..., Any], random: RandomSource) -> Any:
+    return oracle(1024, 1.0).randomize(_integers(), random=random)
+
+
+def _modelled(_: RandomSource) -> Any:
+    domain, sets = dpf.Domain({"group": 10, "shop": ["0", "1", "2"]}), [("group", "shop")]
+    asked: dict[str, Any] = {"epsilon": 1e6, "rounds": 1, "rows": 10, "ledger": dpf.Ledger(epsilon=1e6)}
+    return _whole(dpf.synthesize(_frame(), domain, sets, **asked).estimate.marginal(["group", "shop"])).reshape(-1)
+
+
 #: In the order of the rooms of dpfast/kernels.
 CHECKS = (
     Check("Laplace noise, integers", lambda random: dpf.laplace(_integers(), 10.0, random=random)),
@@ -148,5 +183,26 @@ CHECKS = (
         lambda _: _released("shop", dpf.count(), privacy_unit="unit", max_groups=1, max_rows_per_group=5),
         lambda: _grouped("shop", pl.len()),
     ),
+    *map(_estimated, (dpf.adaptive_hierarchy, dpf.ahp, dpf.dawa, dpf.matrix_mechanism)),
+    Check(
+        "Noise taken out of cells",
+        lambda random: _whole(dpf.estimate_histogram(10**6 * _histogram(), epsilon=1.0, random=random).histogram / 1e5),
+        lambda: 10 * _histogram(),
+    ),
+    Check("Records of a model", _modelled, lambda: _frame().group_by("group", "shop").len().sort(pl.all())["len"]),
+    *(
+        Check(f"Reports by {oracle.__name__}", partial(_reported, oracle))
+        for oracle in (dpf.SubsetSelection, dpf.OptimizedLocalHashing, dpf.HadamardResponse)
+    ),
     Check("Counter of a stream", _counted_stream),
+    Check(
+        "Weights of marginals",
+        lambda random: _weighed(
+            random, histogram=_histogram().reshape(32, 32), workload=dpf.workloads.marginals((32, 32), k=1)
+        ),
+    ),
+    Check(
+        "Weights of ranges",
+        lambda random: _weighed(random, histogram=_histogram(), workload=dpf.workloads.prefix(1024)),
+    ),
 )

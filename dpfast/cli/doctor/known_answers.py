@@ -17,5 +17,10 @@ KNOWN_ANSWERS: dict[str, str] = {
     "Sparse vector": "1dd060ecac31f5cc",
     "Randomized response": "939112cb7568bb1d",
     "Quantiles": "5789f7dd8e0d64cd",
+    "Reports by SubsetSelection": "c69fe7a02c7202bf",
+    "Reports by OptimizedLocalHashing": "6dcb20a7f62bff37",
+    "Reports by HadamardResponse": "3868111a8de05bd1",
     "Counter of a stream": "6ba5fb54f429e9ee",
+    "Weights of marginals": "67d25e35ee7a4f85",
+    "Weights of ranges": "6b4f3477b66954b1",
 }

@@ -17,7 +17,7 @@ from dpfast.randomness import Keystream, Purpose, SystemRandom
 __all__ = ["compiled_kernels", "facts", "keystream_speed"]
 
 _PACKAGES = ("dpfast", "numpy", "numba", "llvmlite", "polars", "pyarrow", "cryptography")
-_OPTIONAL = ("duckdb", "pyspark", "pandas", "psycopg", "matplotlib")
+_OPTIONAL = ("duckdb", "pyspark", "pandas", "psycopg", "altair")
 _CHUNK_BYTES = 2**22
 _SECONDS = 0.2
 
