@@ -6,6 +6,7 @@ All take a histogram: counts of disjoint groups, of which one row that is added 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,8 @@ import dpfast as dpf
 from dpfast.bench import Budget, Case, Measured, Mechanism, Wish, seconds_of
 from dpfast.bench.cases import measured_in_turns
 from dpfast.bench.own import checked
+from dpfast.bench.rounds import told_error
+from dpfast.errors import ParameterError
 
 from .privacy import audited
 
@@ -88,7 +91,11 @@ def cases(suite: str, wish: Wish) -> list[Case]:
 
 
 def _run(mechanism: Mechanism, columns: Mapping[str, np.ndarray], budget: Budget) -> dict[str, np.ndarray]:
-    return checked(columns, mechanism({name: column.copy() for name, column in columns.items()}, budget))
+    return checked(columns, _returned(mechanism, columns, budget))
+
+
+def _returned(mechanism: Mechanism, columns: Mapping[str, np.ndarray], budget: Budget) -> Any:
+    return mechanism({name: column.copy() for name, column in columns.items()}, budget)
 
 
 def _speed(everyone: Mapping[str, Mechanism], wish: Wish) -> list[Measured]:
@@ -123,10 +130,19 @@ def _accuracy(everyone: Mapping[str, Mechanism], counts: np.ndarray, what: str, 
 
 
 def _privacy(name: str, mechanism: Mechanism, pair: tuple[Any, Any], wish: Wish) -> list[Measured]:
-    budget = wish.budget
+    budget, wrong = wish.budget, ""
 
     def drawn(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return _run(mechanism, columns, budget)
+        nonlocal wrong
+        found = _returned(mechanism, columns, budget)
+        try:
+            return checked(columns, found)
+        except ParameterError as error:
+            wrong = wrong or told_error(error)
+            raise
 
     samples = 4_000 if wish.is_quick else 40_000
-    return [audited(name, drawn, *pair, budget.epsilon, budget.delta, samples, tell=wish.tell)]
+    found = audited(name, drawn, *pair, budget.epsilon, budget.delta, samples, tell=wish.tell)
+    # To an audit an error is an output like others: what breaks the protocol must not pass for private.
+    is_broken = wrong and found.failure != "refuted"
+    return [replace(found, figures=(), failure="raised", note=wrong) if is_broken else found]

@@ -141,7 +141,9 @@ def measured_in_turns(
         for name, (trial, _) in trials.items():
             try:
                 trial()
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # also sys.exit() in a mechanism
                 failures[name] = told_error(error)
     each = {name: trial for name, (trial, _) in trials.items()}
     found = in_turns(each, rounds, failures=failures, tell=lambda done: tell(f"round {done} of {rounds}"))

@@ -12,18 +12,22 @@ the tolerance is there for this, and a row that is called worse is to be measure
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import polars as pl
 
+from dpfast.bench.cases import BOUND
 from dpfast.bench.spread import false_alarm
 
 __all__ = ["Change", "Comparison", "compare"]
 
 #: Rows whose false alarms are likelier than this are not judged.
 _LIKELIEST = 0.01
+#: So many of the rows that are gone are named.
+_NAMED = 10
 Key: TypeAlias = tuple[str, str, str, int]
 OURS = "dpfast"
 
@@ -70,12 +74,15 @@ class Comparison:
         The probability, at most, that any row is called worse though nothing changed: the sum over rows.
     notes
         What is to be known of both files: other machines, other versions.
+    shared
+        How many rows of both files were compared; those whose claims alone count among them.
 
     """
 
     changes: tuple[Change, ...]
     false_alarms: float
     notes: tuple[str, ...]
+    shared: int
 
     @property
     def is_worse(self) -> bool:
@@ -85,9 +92,18 @@ class Comparison:
     def explain(self) -> str:
         """Return the verdict in sentences."""
         counted = {word: sum(change.verdict == word for change in self.changes) for word in _VERDICTS}
-        told = ", ".join(f"{count} {word}" for word, count in counted.items() if count) or "no row in common"
+        told = (
+            ", ".join(f"{count} {word}" for word, count in counted.items() if count)
+            or f"{self.shared:,} claims as before"
+        )
         alarm = f"if nothing changed, a row is called worse with probability {min(self.false_alarms, 1.0):.2g} at most"
-        return "\n".join([*self.notes, f"{told}; {alarm}"])
+        return "\n".join([*self.notes, f"{told}; {alarm}", *self._gone()])
+
+    def _gone(self) -> list[str]:
+        """Say which rows NEW lacks, the first ones by name."""
+        gone = [change for change in self.changes if change.verdict == "gone"]
+        lines = [f"gone: {one.suite}, {one.name}, {one.contestant}, {one.size:,} values" for one in gone[:_NAMED]]
+        return lines if len(gone) <= _NAMED else [*lines, f"gone: {len(gone) - _NAMED:,} more"]
 
 
 _VERDICTS = ("worse", "better", "same", "new", "gone", "not judged")
@@ -107,7 +123,7 @@ def compare(old: pl.DataFrame, new: pl.DataFrame, tolerance: float = 0.1) -> Com
     same_machine = set(old["machine"]) == set(new["machine"])
     before, after = _by_key(old), _by_key(new)
     beside = {key[:2] for key, row in after.items() if row["ratio"] is not None}
-    changes, alarms = [], 0.0
+    changes, alarms, claims = [], 0.0, 0
     for key in dict.fromkeys([*before, *after]):
         one, other = before.get(key), after.get(key)
         if one is None or other is None:
@@ -117,18 +133,19 @@ def compare(old: pl.DataFrame, new: pl.DataFrame, tolerance: float = 0.1) -> Com
                 changes.append(Change(*key, None, None, None, verdict, told["note"]))
         elif one["failure"] or other["failure"]:
             changes.append(_of_wrong(key, one, other))
+        elif other["unit"] == BOUND == one["unit"]:
+            claims += 1  # whether it is refuted is what counts, and it is not
         elif other["ratio"] is not None and one["ratio"] is not None:
             changes.append(_judged(key, one, other, "ratio", tolerance))
             alarms += _alarm(one, other)
         elif key[2] == OURS and key[:2] not in beside and other["median"] is not None and one["median"] is not None:
-            if other["unit"] == "epsilon":
-                continue  # a bound of an audit: whether it is refuted is what counts
             if other["unit"] == "s" and not same_machine:
                 changes.append(Change(*key, one["median"], other["median"], None, "not judged", "other machines"))
                 continue
             changes.append(_judged(key, one, other, "median", tolerance))
             alarms += _alarm(one, other)
-    return Comparison(tuple(changes), alarms, tuple(_notes(old, new)))
+    shared = claims + sum(change.verdict not in ("new", "gone") for change in changes)
+    return Comparison(tuple(changes), alarms, tuple(_notes(old, new)), shared)
 
 
 def _by_key(frame: pl.DataFrame) -> dict[Key, dict[str, Any]]:
@@ -158,6 +175,8 @@ def _judged(key: Key, one: dict[str, Any], other: dict[str, Any], figure: str, t
     factor = (new / old if figure == "ratio" else old / new) if old > 0 and new > 0 else 1.0
     above, below = other[low] > one[high], other[high] < one[low]
     worse, better = (below, above) if figure == "ratio" else (above, below)
+    if not all(math.isfinite(row[column]) for row in (one, other) for column in (figure, low, high)):
+        return Change(*key, old, new, None, "not judged", "a figure is no finite number")
     chance = false_alarm(one["rounds"], other["rounds"])
     if chance > _LIKELIEST:
         rounds = f"{one['rounds']} and {other['rounds']} rounds are too few"

@@ -60,7 +60,8 @@ def checked(given: Mapping[str, NDArray[np.int64]], found: Any) -> dict[str, NDA
     Raises
     ------
     ParameterError
-        It returned no mapping, other names, or columns of other lengths or of no real numbers.
+        It returned no mapping, other names, or columns of other lengths or of no real numbers, NaN and infinity among
+        them.
 
     Examples
     --------
@@ -82,4 +83,7 @@ def checked(given: Mapping[str, NDArray[np.int64]], found: Any) -> dict[str, NDA
             raise ParameterError("mechanism", Words(f"one that returned {shape} for {name}"), allowed)
         if column.dtype.kind not in "iuf":
             raise ParameterError("mechanism", Words(f"one that returned {column.dtype} for {name}"), allowed)
+        if not (finite := np.isfinite(column)).all():
+            wrong = f"one that returned {column[~finite][0]} in {name}"
+            raise ParameterError("mechanism", Words(wrong), f"{allowed}, of finite numbers")
     return columns

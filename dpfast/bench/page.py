@@ -14,7 +14,9 @@ import polars as pl
 from dpfast.bench.cases import SUITES
 from dpfast.bench.showing import HEADERS, cells, noted
 
-__all__ = ["write_page"]
+__all__ = ["holds_page", "write_page"]
+
+_TITLE = "<title>dpfast bench</title>"
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2733; --faint: #5b6772; --line: #dfe4e9; --page: #fff; --wrong: #a8321e; }
@@ -39,6 +41,16 @@ _ABOUT = (
 )
 
 
+def holds_page(path: Path) -> bool:
+    """Return whether a file is one that ``dpfast bench --page`` may replace: a page of an earlier run, or empty."""
+    try:
+        with open(path, "rb") as file:
+            held = file.read(1000)
+    except OSError:
+        return False
+    return not held or _TITLE.encode() in held
+
+
 def write_page(frame: pl.DataFrame, path: Path) -> None:
     """Write results as a page of HTML with everything in it."""
     first = frame.row(0, named=True)
@@ -51,7 +63,7 @@ def write_page(frame: pl.DataFrame, path: Path) -> None:
     path.write_text(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>dpfast bench</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>dpfast bench</h1>\n"
+        f"{_TITLE}\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>dpfast bench</h1>\n"
         f'<p class="about">{escape(told)}</p>\n<p class="about">{_ABOUT}</p>\n{"".join(parts)}</main>\n'
         "</body>\n</html>\n",
         encoding="utf-8",

@@ -18,7 +18,7 @@ from dpfast.bench.machine import Machine
 from dpfast.bench.spread import spread_of
 from dpfast.errors import FileError
 
-__all__ = ["FORMAT", "SCHEMA", "About", "read_results", "rows_of", "to_frame"]
+__all__ = ["FORMAT", "SCHEMA", "About", "holds_results", "read_results", "rows_of", "to_frame"]
 
 #: Raised where a column changes its meaning.
 FORMAT = 1
@@ -109,6 +109,14 @@ def _ratios(first: Measured, one: Measured) -> list[float]:
 def to_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
     """Return rows as a frame with all columns."""
     return pl.DataFrame(list(rows), schema=SCHEMA)
+
+
+def holds_results(path: str | Path) -> bool:
+    """Return whether a file is one that ``dpfast bench --out`` may replace: results of an earlier run, or empty."""
+    try:
+        return not Path(path).stat().st_size or list(pl.read_parquet_schema(path)) == list(SCHEMA)
+    except (pl.exceptions.PolarsError, OSError):
+        return False
 
 
 def read_results(path: str | Path, argument: str = "path") -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -48,8 +49,8 @@ def in_turns(
     rounds
         How often each runs.
     failures
-        Where it is noted what a trial raised: the others go on, and the one that raised has no figures. Without it, an
-        error goes on to the caller.
+        Where it is noted what a trial raised, or that its figure was no finite number: the others go on, and the one
+        that failed has no figures. Without it, an error goes on to the caller.
     tell
         Called with the number of rounds that are done.
 
@@ -65,14 +66,22 @@ def in_turns(
             if failures is not None and name in failures:
                 continue
             try:
-                figures[name].append(trial())
-            except Exception as error:
+                figures[name].append(_finite(trial()))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # also sys.exit() in a mechanism
                 if failures is None:
                     raise
                 failures[name] = told_error(error)
                 figures[name] = []
         tell(done + 1)
     return figures
+
+
+def _finite(figure: float) -> float:
+    if not math.isfinite(figure):
+        raise ValueError(f"its figure is {figure}, and no finite number")
+    return figure
 
 
 def told_error(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,12 +43,16 @@ def cases_of(suites: Sequence[str], wish: Wish, only: str = "") -> list[Case]:
     Raises
     ------
     ParameterError
-        There is no such suite, or no such case.
+        There is no such suite, or no such case, or a suite that runs no mechanism of a user although there is one.
 
     """
     for suite in suites:
         if suite not in SUITES:
             raise ParameterError("suite", suite, f"one of {', '.join(SUITES)}")
+        if wish.own is not None and not suite_module("suites").cases(suite, wish):
+            takers = ", ".join(one for one in SUITES if suite_module("suites").cases(one, wish))
+            allowed = f"one that runs a mechanism of your own ({takers})"
+            raise ParameterError("suite", suite, allowed, "name one of these, or leave --mechanism out")
     chosen = [suite for suite in SUITES if suite in suites] or list(SUITES)
     cases = [
         case
@@ -67,15 +72,21 @@ def run_cases(
     run: Run,
     shown: Callable[[Case, list[dict[str, Any]]], object],
 ) -> None:
-    """Measure cases into a run, and show the rows of each as it is done. An interrupt ends it; the rows stay."""
+    """Measure cases into a run, and show the rows of each as it is done. An interrupt ends it; the rows stay.
+
+    What contestants print goes to standard error: on standard output stand tables, or a document.
+    """
     for case in cases:
         wish.tell(f"{case.suite}: {case.name}")
         try:
             if case.alone and not wish.is_quick and wish.own is None:
                 measured = measure_alone(case, wish)
             else:
-                measured = list(case.measure(wish))
-        except Exception as error:
+                with redirect_stdout(sys.stderr):
+                    measured = list(case.measure(wish))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also sys.exit() in a mechanism
             measured = [Measured("dpfast", 0, (), failure="raised", note=told_error(error))]
         rows = rows_of(case, measured, about)
         run.rows += rows

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from dpfast.cli.auditing import found_function, working_folder_first
 from dpfast.cli.documents import JSON, wants_document, write_document
-from dpfast.cli.errors import CommandError, ExitCode, tell
-from dpfast.cli.output import Target
+from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, tell
+from dpfast.cli.output import Target, page_target
 from dpfast.cli.terminal import counted_bar, print_table
 
 if TYPE_CHECKING:
     from dpfast.bench.cases import Case, Wish
+    from dpfast.bench.own import Mechanism
     from dpfast.bench.running import Run
 
 __all__ = ["bench"]
@@ -32,7 +37,7 @@ class _Bench(click.Command):
 
 
 @click.command(
-    short_help="Compare two files of results; exit code 1 if something got worse.",
+    short_help="Compare two files of results; exit code 1 if something got worse, 4 if they share no row.",
     epilog="\b\nExample:\n  dpfast bench compare before.parquet after.parquet",
 )
 @click.argument("old")
@@ -51,11 +56,17 @@ def compare(old: str, new: str, tolerance: float) -> ExitCode:
     A row is worse if the interval of its ratio to ours lies wholly below that in OLD, and the median is lower by more
     than --tolerance. If nothing changed and rounds are exchangeable, that happens by chance to one row of 3,432 with
     seven rounds each; what all rows add up to is said. Of different machines ratios alone are compared.
+
+    Exit code 4: the files share no row, so that nothing was compared.
     """
     from dpfast.bench.compare import compare as compared
     from dpfast.bench.results import read_results
 
     found = compared(read_results(old, "OLD"), read_results(new, "NEW"), tolerance)
+    if not found.shared:
+        raise FileTroubleError(
+            "nothing was compared: OLD and NEW share no row; measure the same suites, --only and --mechanism for both"
+        )
     code = ExitCode.REFUTED if found.is_worse else ExitCode.DONE
     if wants_document():
         write_document(worse=found.is_worse, false_alarms=found.false_alarms, notes=found.notes, changes=found.changes)
@@ -114,15 +125,13 @@ def bench(suites: tuple[str, ...], **given: Any) -> ExitCode:
 
     with ExitStack() as stack:
         stack.enter_context(working_folder_first())
-        targets = {
-            option: _target(stack, given[option], f"--{option}", suffix, given["overwrite"])
-            for option, suffix in (("out", ".parquet"), ("page", ".html"))
-        }
-        wish = _wish(given)
-        try:
-            cases = cases_of(suites, wish, given["only"])
-        except ValueError as error:
-            raise CommandError(str(error)) from None
+        targets = _targets(stack, given["out"], given["page"], overwrite=given["overwrite"])
+        with redirect_stdout(sys.stderr):  # what a module prints when it is imported
+            wish = _wish(given)
+            try:
+                cases = cases_of(suites, wish, given["only"])
+            except ValueError as error:
+                raise CommandError(str(error)) from None
         if given["is_list"]:
             return _list(cases)
         run = Run()
@@ -134,27 +143,63 @@ def bench(suites: tuple[str, ...], **given: Any) -> ExitCode:
     return ExitCode.REFUTED if _failed(run, wish) else ExitCode.DONE
 
 
-def _target(stack: ExitStack, path: str | None, option: str, suffix: str, overwrite: bool) -> Target | None:
-    if path is None:
-        return None
-    target = Target(path, option, (suffix,), overwrite=overwrite)
-    stack.callback(target.discard)
-    return target
+def _targets(stack: ExitStack, out: str | None, page: str | None, *, overwrite: bool) -> dict[str, Target | None]:
+    """Return the places of results and of a page, which replace nothing but what an earlier run wrote there."""
+    from dpfast.bench.page import holds_page
+    from dpfast.bench.results import holds_results
+
+    targets: dict[str, Target | None] = {"out": None, "page": None}
+    stack.callback(_discard, targets)
+    if out is not None:
+        if Path(out).is_file() and not holds_results(out):
+            raise FileTroubleError(f"--out {out!r} exists and is no file of results; give another name")
+        targets["out"] = Target(out, "--out", (".parquet",), overwrite=overwrite)
+    if page is not None:
+        if Path(page).is_file() and not holds_page(Path(page)):
+            raise FileTroubleError(f"--page {page!r} exists and is no page of dpfast bench; give another name")
+        targets["page"] = page_target(page, "--page", overwrite=overwrite)
+    return targets
+
+
+def _discard(targets: dict[str, Target | None]) -> None:
+    for target in targets.values():
+        if target is not None:
+            target.discard()
 
 
 def _wish(given: dict[str, Any]) -> Wish:
     from dpfast.bench.cases import Wish
     from dpfast.bench.own import Budget
 
-    if not given["epsilon"] > 0 or not 0 <= given["delta"] < 1:
-        raise CommandError("--epsilon must be above 0, and --delta from 0 to below 1")
+    if not 0 < given["epsilon"] < math.inf or not 0 <= given["delta"] < 1:
+        raise CommandError("--epsilon must be above 0 and finite, and --delta from 0 to below 1")
+    context = click.get_current_context()
+    for option in ("epsilon", "delta"):
+        if given["mechanism"] is None and context.get_parameter_source(option) is not ParameterSource.DEFAULT:
+            raise CommandError(f"--{option} is for a mechanism of yours: give --mechanism too, or leave --{option} out")
     own = None
     if given["mechanism"] is not None:
         name = given["mechanism"].rpartition(":")[2]
-        own = f"{name} of yours" if name in ("dpfast", "NumPy") else name, found_function(given["mechanism"])
+        own = f"{name} of yours" if name in ("dpfast", "NumPy") else name, _mechanism(given["mechanism"])
     return Wish(
         is_quick=given["quick"], own=own, budget=Budget(given["epsilon"], given["delta"]), largest=given["largest"]
     )
+
+
+def _mechanism(text: str) -> Mechanism:
+    """Import the user's mechanism; an error of what holds it is told with its file and line."""
+    from dpfast.bench.places import place_of
+
+    try:
+        return found_function(text)
+    except CommandError as error:
+        cause = error.__context__
+        place = None if cause is None else place_of(cause)
+        if cause is None or place is None:
+            raise
+        told = getattr(cause, "msg", None) if isinstance(cause, SyntaxError) else str(cause)
+        why = " ".join(f"{type(cause).__name__}: {told}".split())[:160] if told else type(cause).__name__
+        raise CommandError(f"--mechanism cannot be imported: {place}: {why}; mend it there") from None
 
 
 def _list(cases: Sequence[Case]) -> ExitCode:
