@@ -82,8 +82,8 @@ if [ -n "$constraints" ] && [ $# = 0 ]; then
         tests/test_lowest_versions.py tests/release/test_every_type.py \
         tests/release/test_release_frame.py tests/sources tests/rows tests/test_casts.py tests/test_columns.py \
         tests/test_files.py tests/test_sources.py tests/test_tables.py tests/answering/test_choosing.py \
-        tests/accounting/test_dp_accounting.py tests/attacks tests/cli/test_charts.py tests/cli/test_commands.py \
-        tests/cli/test_selections.py tests/integrations/test_engines.py tests/integrations/test_namespace.py \
+        tests/accounting/test_dp_accounting.py tests/attacks tests/cli/test_charts.py tests/cli/test_hostile_charts.py \
+        tests/cli/test_commands.py tests/cli/test_selections.py tests/integrations/test_engines.py tests/integrations/test_namespace.py \
         tests/integrations/test_plugin_responses.py tests/integrations/test_rows.py \
         tests/integrations/test_serializing.py tests/integrations/test_sql_refusals.py \
         tests/ledger/test_ledger_postgresql.py tests/noise/test_golden_facts.py

@@ -84,6 +84,14 @@ def test_the_page_about_spark_runs(tables):
     assert "only shown" not in done.stdout
 
 
+def test_readme_and_the_pages_after_it_can_be_typed_in_one_folder():
+    """Neither spends the other's budget, or finds its files there."""
+    pages = [page.read_text() for page in (ROOT / "README.md", PAGES["tutorial.md"], PAGES["how-to/command-line.md"])]
+    made = [set(re.findall(r"[\w-]+\.db\b|(?<=--out )\S+", page)) for page in pages]
+    assert all(made)
+    assert len(set.union(*made)) == sum(map(len, made))
+
+
 @pytest.mark.parametrize("name", [name for name, blocks in BLOCKS.items() if blocks])
 def test_what_a_block_prints_stands_below_it(name):
     """`python scripts/type_pages.py --write` has been run: no text block is empty."""
@@ -126,6 +134,16 @@ def test_the_reference_has_every_public_name():
         home = {name for name in getattr(public, "__all__", ()) if not hasattr(dpf, name)}
         missing = {name for name in home if f"{module}.{name}" not in listed} - {"events", "Words"}
         assert missing == set(), module
+
+
+def test_the_page_about_the_command_line_lists_every_command():
+    import click
+
+    from dpfast.cli import main
+
+    page = PAGES["how-to/command-line.md"].read_text()
+    assert isinstance(main, click.Group)
+    assert [name for name in main.commands if f"`dpfast {name}" not in page.partition("| command |")[2]] == []
 
 
 def test_every_erratum_has_its_row():

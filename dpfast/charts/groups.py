@@ -24,6 +24,7 @@ from dpfast.charts.look import (
     rows_of,
     save_plot,
 )
+from dpfast.charts.seen import seen, told_as
 
 if TYPE_CHECKING:
     import altair as alt
@@ -91,7 +92,7 @@ def _drawn(chosen: ChosenGroups) -> alt.LayerChart:
     )
     rows = alt.Y("group:N", sort=None, scale=alt.Scale(padding=0.3), axis=group_names())
     along = _along(chosen, "value")
-    told = [alt.Tooltip("group:N"), alt.Tooltip("said:N", title=chosen.name)]
+    told = [alt.Tooltip("group:N"), alt.Tooltip("said:N", title=told_as(chosen.name))]
     told += [alt.Tooltip("interval:N", title="95% interval")] if chosen.known else []
     base = alt.Chart(data).encode(y=rows, tooltip=told)
     whisker = {"color": WHISKER, "strokeWidth": 1.3}
@@ -129,11 +130,11 @@ def _others(groups: int) -> str:
 
 def different(labels: list[str]) -> list[str]:
     """Return labels of which no two are equal: what looks equal has marks of no width at its end."""
-    seen: dict[str, int] = {}
+    times: dict[str, int] = {}
     made = []
-    for label in labels:
-        seen[label] = seen.get(label, -1) + 1
-        made.append(label + "\u200b" * seen[label])
+    for label in map(seen, labels):
+        times[label] = times.get(label, -1) + 1
+        made.append(label + "\u200b" * times[label])
     return made
 
 
@@ -172,6 +173,6 @@ def _axis(chosen: ChosenGroups) -> Any:
         return number_axis(chosen.axis)
     slant = sum(map(len, chosen.places)) > 60
     # A text of JSON is one of Vega's expressions, too.
-    named = f"{json.dumps(chosen.places)}[datum.value]"
+    named = f"{json.dumps([seen(place) for place in chosen.places], ensure_ascii=False)}[datum.value]"
     angle = {"labelAngle": -30, "labelAlign": "right"} if slant else {"labelAngle": 0}
     return number_axis(chosen.axis, values=list(range(len(chosen.places))), labelExpr=named, labelLimit=200, **angle)

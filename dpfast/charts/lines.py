@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.charts.groups import different
 from dpfast.charts.look import COLOURS, ChartPath, layer, number_axis, rows_of, save_plot
+from dpfast.charts.seen import told_as
 from dpfast.charts.text import shortened
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def draw_planned_errors(
     """
     import altair as alt
 
-    names = list(errors)
+    names = different(list(errors))
     columns: dict[str, Any] = {
         "budget": [*budgets] * len(names),
         "error": np.concatenate([np.asarray(line, np.float64) for line in errors.values()]),
@@ -118,7 +120,11 @@ def draw_planned_errors(
         x=alt.X("budget:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=number_axis(kind, **named)),
         y=alt.Y("error:Q", scale=alt.Scale(type="log"), axis=number_axis(what, **named)),
         color=_colours(names, "query"),
-        tooltip=["query:N", alt.Tooltip("budget:Q", title=kind), alt.Tooltip("error:Q", title=what, format=",.4~g")],
+        tooltip=[
+            "query:N",
+            alt.Tooltip("budget:Q", title=kind),
+            alt.Tooltip("error:Q", title=told_as(what), format=",.4~g"),
+        ],
     )
     marks = [base.mark_line(strokeWidth=2.2), base.mark_circle(size=36, opacity=1)]
     chart = layer("Error against budget", [note], *marks, height=_HEIGHT)

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.arguments import Special
+from dpfast.charts.saving import check_place, save_picture
+from dpfast.charts.seen import with_seen_texts
 from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
@@ -67,16 +69,18 @@ def check_plot(path: ChartPath = None, title: Title = None) -> None:
     Raises
     ------
     ParameterError
-        Altair is not installed, or, for a file, what writes it; the path's suffix is no kind of chart, or the title is
-        none.
+        Altair is not installed, or, for a file, what writes it; the path's suffix is no kind of chart, something is
+        there that is no picture, or the title is none.
 
     """
     for module in ("altair", *(["vl_convert"] if path is not None else [])):
         if importlib.util.find_spec(module) is None:
             name = module.replace("vl_convert", "vl-convert-python")
             raise ParameterError(name, Words("missing"), "installed for charts", 'run pip install "dpfast[plot]"')
-    if path is not None and not (isinstance(path, (str, os.PathLike)) and Path(path).suffix.lower() in CHART_SUFFIXES):
-        raise ParameterError("path", path, "a path that ends in " + ", ".join(CHART_SUFFIXES))
+    if path is not None:
+        if not (isinstance(path, (str, os.PathLike)) and Path(path).suffix.lower() in CHART_SUFFIXES):
+            raise ParameterError("path", path, "a path that ends in " + ", ".join(CHART_SUFFIXES))
+        check_place(Path(path), folder=False)  # the demonstration makes its folder later
     if title is not None and not isinstance(title, str):
         raise ParameterError("title", title, "a string, or None")
 
@@ -126,7 +130,7 @@ def number_axis(title: str, **more: Any) -> alt.Axis:
 
 
 def layer(title: str, notes: Sequence[str], *marks: alt.Chart, height: Any, width: Any = _WIDTH) -> alt.LayerChart:
-    """Return marks above each other under a title, and notes below it."""
+    """Return marks above each other under a title, and notes below it; every chart is made here, all text mended."""
     import altair as alt
 
     said = alt.TitleParams(
@@ -142,7 +146,8 @@ def layer(title: str, notes: Sequence[str], *marks: alt.Chart, height: Any, widt
         offset=14,
         limit=1000,
     )
-    return alt.layer(*marks).properties(title=said, width=width, height=height, view=alt.ViewBackground(stroke=None))
+    frame = alt.ViewBackground(stroke=None)
+    return with_seen_texts(alt.layer(*marks).properties(title=said, width=width, height=height, view=frame))
 
 
 def _broken(notes: Sequence[str], longest: int = 96) -> list[str]:
@@ -160,9 +165,17 @@ def _broken(notes: Sequence[str], longest: int = 96) -> list[str]:
 
 
 def save_plot(chart: alt.LayerChart, path: ChartPath) -> None:
-    """Write a chart, if there is a path."""
+    """Write a chart, if there is a path; an earlier picture is replaced, and nothing else.
+
+    Raises
+    ------
+    FileError
+        The folder is missing, something is there that is no picture, or the file cannot be written.
+
+    """
     if path is None:
         return
     kind = Path(path).suffix.lower()[1:]
     padded = chart.properties(padding=16, background="white")
-    padded.save(os.fspath(path), format=kind, **({"scale_factor": _SCALE} if kind == "png" else {}))
+    more = {"scale_factor": _SCALE} if kind == "png" else {}
+    save_picture(lambda part: padded.save(part, format=kind, **more), Path(path))

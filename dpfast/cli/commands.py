@@ -288,7 +288,7 @@ def preview(**given: Any) -> None:
     "--data",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Only write the tables that README works with to this folder.",
+    help="Only write the tables that README works with to this folder; no file of yours is replaced.",
 )
 @JSON
 def demo(out: Path, epsilon: float, data: Path | None) -> None:

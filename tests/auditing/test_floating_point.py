@@ -56,7 +56,8 @@ BROKEN = [numpy_laplace, numpy_gaussian, numpy_single, scipy_laplace, duckdb_lap
 @pytest.mark.parametrize("mechanism", BROKEN)
 @pytest.mark.parametrize(("x", "neighbour"), [(0.0, 1.0), (1.0, 2.0), (0.1, 1.1), (0.3, -0.7)])
 def test_rounded_noise_is_caught(mechanism, x, neighbour):
-    found = dpf.audit(mechanism, x, neighbour, 1.0, 0.01, samples=2 * SAMPLES, batched=True)
+    """Of Gaussian noise at 0.3, the hardest, 12 runs of half as many samples found 1.13 to 2.68; these 2.4 to 2.8."""
+    found = dpf.audit(mechanism, x, neighbour, 1.0, 0.01, samples=4 * SAMPLES, batched=True)
     print(found.explain())
     assert found.epsilon_lower > 1.3
 

@@ -208,7 +208,7 @@ def test_a_budget_without_a_mechanism_is_refused(option, value):
 def test_prints_stay_out_of_the_document_of_a_process(mine, tmp_path):
     mine("print('called')", before="print('imported')\n")
     command = [sys.executable, "-m", "dpfast", *ACCURACY, "--json"]
-    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["is_whole"]
 

@@ -219,6 +219,24 @@ def test_the_tables_of_the_demonstration(tmp_path, run):
     assert queries["epsilon"].sum() < 1
     again = run("demo", "--data", tmp_path / "tables")
     assert again.exit_code == 0
+    assert "There already" in again.stdout
+
+
+@needs_flights
+@pytest.mark.parametrize("name", ["people.parquet", "cases.parquet", "queries.parquet", "flights/2013-07.parquet"])
+def test_the_tables_of_the_demonstration_replace_no_file_of_a_user(tmp_path, run, name):
+    own = tmp_path / name
+    own.parent.mkdir(exist_ok=True)
+    pl.DataFrame({"person": [1, 2], "age": [30, 40]}).write_parquet(own)
+    for content in (own.read_bytes(), b"no table"):
+        own.write_bytes(content)
+        result = run("demo", "--data", tmp_path)
+        assert result.exit_code == 4
+        assert result.stderr.count("\n") == 1
+        assert name in result.stderr
+        assert "give another folder" in result.stderr
+        assert own.read_bytes() == content
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
 
 
 def test_the_tables_of_the_demonstration_have_no_place(tmp_path, run):

@@ -52,7 +52,7 @@ ATTACK = ["attack", "trips.parquet", "--column", "old", "--rows", "20"]
 COMMANDS = {
     "release": (
         [*RELEASE, *LEDGER, "--out", "out.csv"], 0,
-        {"out", "plot", "rows", "columns", "cut", "chosen", "why_empty", "warnings", "ledger"},
+        {"out", "plot", "report", "rows", "columns", "cut", "chosen", "why_empty", "warnings", "ledger"},
     ),
     "explain": (["explain", *RELEASE[1:]], 0, {"epsilon", "delta", "rho", "warnings", "measures", "text"}),
     "preview": (
@@ -63,6 +63,7 @@ COMMANDS = {
     "ledger show": (["ledger", "show", "ledger.db"], 0, {"ledger", "dataset", "privacy_unit", "neighbors", "entries"}),
     "ledger report": (["ledger", "report", "ledger.db"], 0, {"ledger", "allotment", "figures"}),
     "ledger verify": (["ledger", "verify", "ledger.db"], 0, {"ledger", "charges"}),
+    "report": (["report", "ledger.db", "--out", "out.html"], 0, {"out", "allotment", "ledger"}),
     "answer": ([*ANSWER, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
     "select": ([*SELECT, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
     "domain": ([*DOMAIN, "--out", "out.json"], 0, {"out", "columns", "ledger"}),
@@ -76,7 +77,7 @@ COMMANDS = {
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
     "doctor": (
         ["doctor"], 0,
-        {"machine", "checks", "wrong", "keystream_bytes_a_second", "kernels", "seconds"},
+        {"machine", "checks", "wrong", "not_asked", "keystream_bytes_a_second", "kernels", "seconds"},
     ),
     "warmup": (["warmup"], 0, {"kernels", "seconds"}),
     "init": (["init", "trips.parquet", "--out", "start.py"], 0, {"out", "columns"}),
@@ -114,6 +115,8 @@ FAILURES = [
     (["bench", "compare", "queries.parquet", "broken.parquet"], 4, "OLD must be"),
     (["init", "none.parquet", "--out", "start.py"], 4, "none.parquet"),
     (["init", "trips.parquet", "--out", "none/start.py"], 4, "the folder 'none'"),
+    (["report", "none.db", "--out", "out.html"], 4, "none.db"),
+    (["report", "ledger.db", "--out", "none/out.html"], 4, "the folder 'none'"),
     *((["ledger", name, "none.db"], 4, "none.db") for name in ("show", "report", "verify")),
     (["ledger", "create", "ledger.db", "--epsilon", "1"], 4, "exists"),
     (["ledger", "create", "none/new.db", "--epsilon", "1"], 4, "none"),

@@ -276,6 +276,8 @@ def test_combinations_that_no_record_is(folder, run):
         (["--impossible", "hour <"], "cannot be read at character"),
         (["--impossible", "none.parquet"], "there is no file 'none.parquet'"),
         (["--impossible", "hour < 6 or hour >= 6"], "false of some record"),
+        (["--impossible", "hour > 1000"], "no declared value of hour passes hour > 1000"),
+        (["--impossible", 'city == "x" and hour < 6'], "no declared value of city passes city == 'x'"),
         (["--impossible", "hour < 6", "--plot", "chart.png"], "leave --plot out"),
         (["--nulls", "none"], "nulls must be"),
     ],

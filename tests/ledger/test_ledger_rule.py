@@ -259,11 +259,13 @@ def test_no_refund(make_ledger):
         "open",
         "partition",
         "partitioning",
+        "plot",
         "remaining",
         "report",
         "spent",
         "total",
         "verify",
+        "write_report",
     }
     for name in ("spent", "remaining", "total", "identity"):
         with pytest.raises(AttributeError):

@@ -46,7 +46,9 @@ def left_of(frame, tables):
 
 
 def some_constraints(generator):
-    return [some_table(generator) for _ in range(generator.integers(1, 4))]
+    """Return tables of one row at least: one without rows is refused."""
+    tables = [some_table(generator) for _ in range(generator.integers(1, 4))]
+    return [table for table in tables if table.height] or [pl.DataFrame({"x0": [0], "x1": [0]})]
 
 
 @pytest.mark.parametrize("trial", range(60))
@@ -168,6 +170,16 @@ def test_numbers_that_are_no_whole_ones():
         (pl.DataFrame({"married": ["perhaps"]}), ParameterError, "a value that the domain declares"),
         (pl.DataFrame({"age": [15]}), ParameterError, "left edges"),
         ((AGE < 14) | (AGE >= 14), ParameterError, "false of some record"),
+        (MARRIED == "maybe", ParameterError, "no declared value of married passes married == 'maybe'"),
+        ((AGE < 14) & MARRIED.is_in(["maybe"]), ParameterError, "no declared value of married passes married in"),
+        (AGE > 1000, ParameterError, "no declared value of age passes age > 1000"),
+        ([(AGE < 14) & (MARRIED == "yes"), AGE == 200], ParameterError, "but was age == 200; no declared value"),
+        ((AGE < 14) | (MARRIED == "maybe"), ParameterError, "but was married == 'maybe'"),
+        (MARRIED.is_null(), ParameterError, "no declared value of married passes married is None"),
+        ((MARRIED == "yes") & (MARRIED == "no"), ParameterError, "married == 'no'; mend it, or leave it out"),
+        (~MARRIED.is_in(["yes", "no"]), ParameterError, "must be true of some combination of declared values"),
+        (pl.DataFrame({"married": []}, schema={"married": pl.String}), ParameterError, "a table without rows"),
+        (pl.DataFrame({"married": ["no", "perhaps"], "age": [0, 0]}), ParameterError, "but was 'perhaps'"),
         ("age < 14", ParameterError, "filters of dpf.column"),
     ],
 )

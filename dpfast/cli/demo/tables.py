@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from dpfast.cli.demo.flights import read_flights
+from dpfast.cli.demo.placing import missing_tables, put_tables
 from dpfast.cli.documents import wants_document, write_document
 from dpfast.cli.errors import FileTroubleError
-from dpfast.cli.output import write_frame
 from dpfast.cli.terminal import console
 
 __all__ = ["made_up_cases", "made_up_people", "write_tables"]
@@ -65,13 +65,15 @@ def made_up_cases() -> pl.DataFrame:
 def write_tables(folder: Path) -> None:
     """Write the tables to a folder.
 
+    No file of other contents is replaced; a table that is there already is left as it is.
+
     Files: ``flights/2013-01.parquet`` to ``-12``, real flights; ``queries.parquet``, how many flights each
     carrier had from each airport, with an epsilon for each; ``people.parquet`` and ``cases.parquet``, made up.
 
     Raises
     ------
     DpfastError
-        The package of flights is missing, or a file cannot be written.
+        The package of flights is missing, a file of such a name holds something else, or one cannot be written.
 
     """
     flights = read_flights()
@@ -85,10 +87,10 @@ def write_tables(folder: Path) -> None:
         "people.parquet": made_up_people(),
         "cases.parquet": made_up_cases(),
     }
+    missing = missing_tables(folder, tables)
     try:
         (folder / "flights").mkdir(parents=True, exist_ok=True)
-        for name, frame in tables.items():
-            write_frame(frame, folder / name)
+        put_tables(folder, missing)
     except OSError as error:
         raise FileTroubleError(
             f"{str(folder)!r} cannot be written to ({error.strerror}); give another --data"
@@ -96,7 +98,8 @@ def write_tables(folder: Path) -> None:
     if wants_document():
         write_document(folder=str(folder), files=[str(folder / name) for name in tables])
         return
+    done = "Wrote to" if missing else "There already, in"
     console().print(
-        f"Wrote to {folder}: flights/ ({flights.height:,} real flights, {len(months)} files), queries.parquet, and "
+        f"{done} {folder}: flights/ ({flights.height:,} real flights, {len(months)} files), queries.parquet, and "
         "people.parquet and cases.parquet, which are made up."
     )

@@ -13,7 +13,7 @@ from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.arguments import Number, Special
 from dpfast.domain.counting import OpenRecords
-from dpfast.domain.domain import Domain, possible_cells
+from dpfast.domain.domain import Domain
 from dpfast.domain.impossible import Possible
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
@@ -26,6 +26,7 @@ from dpfast.randomness import SystemRandom
 from dpfast.synthesis.charging import charge_events
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.candidates import Candidates
+from dpfast.synthesis.graphical.constraints import read_constraints
 from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ROUNDS_PER_COLUMN, ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
@@ -88,7 +89,7 @@ def _read_possible(
 ) -> tuple[Possible, ...]:
     """Return which cells records can be in, or refuse what no model has room for, and what leaves no record at all."""
     most, enlarge = megabytes * 1e6 / _BYTES_OF_CELL, "raise max_megabytes"
-    possible = possible_cells(domain, impossible, most, enlarge)
+    possible = read_constraints(domain, impossible, most, enlarge)
     if not possible:
         return ()
     tree = JunctionTree.holding(domain.shape, [one.attributes for one in possible])
