@@ -121,14 +121,15 @@ def _histogram() -> np.ndarray[Any, Any]:
 
 
 def _whole(answer: Any) -> np.ndarray[Any, Any]:
-    return np.rint(np.asarray(answer)).astype(np.int64)
+    rounded: np.ndarray[Any, Any] = np.rint(np.asarray(answer)).astype(np.int64)
+    return rounded
 
 
-def _estimated(method: Callable[..., Any]) -> Check:
+def _estimated(name: str, method: Callable[..., Any]) -> Check:
     """Return the check of a method that must find the very histogram where there is no noise."""
     asked = {"workload": dpf.workloads.prefix(1024), "epsilon": 1e6}
     return Check(
-        f"Histogram by {method.__name__}",
+        f"Histogram by {name}",
         lambda random: _whole(method(_histogram(), random=random, **asked).histogram),
         _histogram,
     )
@@ -146,7 +147,8 @@ def _reported(oracle: Callable[..., Any], random: RandomSource) -> Any:
 def _modelled(_: RandomSource) -> Any:
     domain, sets = dpf.Domain({"group": 10, "shop": ["0", "1", "2"]}), [("group", "shop")]
     asked: dict[str, Any] = {"epsilon": 1e6, "rounds": 1, "rows": 10, "ledger": dpf.Ledger(epsilon=1e6)}
-    return _whole(dpf.synthesize(_frame(), domain, sets, **asked).estimate.marginal(["group", "shop"])).reshape(-1)
+    estimate: Any = dpf.synthesize(_frame(), domain, sets, **asked).estimate
+    return _whole(estimate.marginal(["group", "shop"])).reshape(-1)
 
 
 def _pairs() -> Any:
@@ -187,7 +189,10 @@ CHECKS = (
         lambda _: _released("shop", dpf.count(), privacy_unit="unit", max_groups=1, max_rows_per_group=5),
         lambda: _grouped("shop", pl.len()),
     ),
-    *map(_estimated, (dpf.adaptive_hierarchy, dpf.ahp, dpf.dawa, dpf.matrix_mechanism)),
+    _estimated("adaptive_hierarchy", dpf.adaptive_hierarchy),
+    _estimated("ahp", dpf.ahp),
+    _estimated("dawa", dpf.dawa),
+    _estimated("matrix_mechanism", dpf.matrix_mechanism),
     Check(
         "Noise taken out of cells",
         lambda random: _whole(dpf.estimate_histogram(10**6 * _histogram(), epsilon=1.0, random=random).histogram / 1e5),
