@@ -19,8 +19,8 @@ __all__ = ["CHOICE", "Algorithm", "algorithms"]
 
 Algorithm = Callable[[NDArray[np.int64], float, SeededRandom], NDArray[np.float64]]
 
-CHOICE = "estimate_histogram"
-"""What chooses among the others."""
+CHOICE = "adaptive hierarchy"
+"""What `dpf.estimate_histogram` takes for prefixes and rectangles where records are few; benchmarks/accuracy.md has it."""
 
 _MWEM_CELLS = 2**12
 
@@ -75,6 +75,5 @@ def algorithms(workload: Workload, epsilon: float) -> dict[str, Algorithm]:
     found["AHP"] = _synthesized(dpf.ahp, workload)
     if workload.cells <= _MWEM_CELLS and hasattr(dpf, "mwem"):
         found["MWEM"] = _synthesized(dpf.mwem, workload, rounds=10)
-    found["adaptive hierarchy"] = _synthesized(dpf.adaptive_hierarchy, workload)
-    found[CHOICE] = _synthesized(dpf.estimate_histogram, workload)
+    found[CHOICE] = _synthesized(dpf.adaptive_hierarchy, workload)
     return found

@@ -65,7 +65,7 @@ def report(results: pl.DataFrame) -> str:
         "the workload all prefixes in one dimension and 2,000 random rectangles in two. An algorithm's error is the "
         "mean over samples and runs of |answers - truth| / (scale x queries), its ratio that over the least of all "
         "algorithms on the same shape, domain and scale. All errors are in results.csv.",
-        f"**{CHOICE}**, which chooses for the workload and the data, is "
+        f"**{CHOICE}**, which dpf.estimate_histogram takes for such workloads where records are few, is "
         f"within {CLOSE} times the best on **{close_share(results):.1%}** of {cells} combinations.",
         f"## Share of combinations within {CLOSE} times the best; geometric mean and largest of the ratios",
         _markdown(ordered.rename({"close": f"within {CLOSE}"})),
