@@ -20,7 +20,7 @@ __all__ = ["CHOICE", "Algorithm", "algorithms"]
 Algorithm = Callable[[NDArray[np.int64], float, SeededRandom], NDArray[np.float64]]
 
 CHOICE = "adaptive hierarchy"
-"""What `dpf.estimate_histogram` takes for prefixes and rectangles where records are few; benchmarks/accuracy.md has it."""
+"""What `dpf.estimate_histogram` takes for prefixes and rectangles where records are few."""
 
 _MWEM_CELLS = 2**12
 
