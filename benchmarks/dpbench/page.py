@@ -8,6 +8,7 @@ import polars as pl
 
 from .judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
 from .mechanisms import CHOICE
+from .tables import in_markdown
 
 __all__ = ["markdown", "page"]
 
@@ -16,20 +17,8 @@ _NAMES = {"close": f"within {CLOSE}", "twice": "within 2", "mean": "geometric me
 
 
 def markdown(frame: pl.DataFrame) -> str:
-    """Return a frame as a table."""
-    with pl.Config(
-        tbl_formatting="ASCII_MARKDOWN",
-        tbl_hide_column_data_types=True,
-        tbl_hide_dataframe_shape=True,
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=1_000,
-        fmt_str_lengths=100,
-        float_precision=2,
-        tbl_cell_numeric_alignment="RIGHT",
-        thousands_separator=",",
-    ):
-        return str(frame.rename({old: new for old, new in _NAMES.items() if old in frame.columns}))
+    """Return a frame as a table, its columns by the names that people read."""
+    return in_markdown(frame.rename({old: new for old, new in _NAMES.items() if old in frame.columns}))
 
 
 def _percent(*columns: str) -> list[pl.Expr]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from .algorithms import CHOICE
+from .tables import in_markdown
 
 __all__ = ["CLOSE", "close_share", "ratios", "report"]
 
@@ -26,22 +27,6 @@ def close_share(results: pl.DataFrame, algorithm: str = CHOICE) -> float:
     """Return the share of all shapes, domains and scales on which an algorithm is close to the best."""
     of_algorithm = ratios(results).filter(algorithm=algorithm)
     return float((of_algorithm["ratio"] <= CLOSE).mean())
-
-
-def _markdown(frame: pl.DataFrame) -> str:
-    with pl.Config(
-        tbl_formatting="ASCII_MARKDOWN",
-        tbl_hide_column_data_types=True,
-        tbl_hide_dataframe_shape=True,
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=1_000,
-        fmt_str_lengths=100,
-        float_precision=2,
-        tbl_cell_numeric_alignment="RIGHT",
-        thousands_separator=",",
-    ):
-        return str(frame)
 
 
 def report(results: pl.DataFrame) -> str:
@@ -68,8 +53,8 @@ def report(results: pl.DataFrame) -> str:
         f"**{CHOICE}**, which dpf.estimate_histogram takes for such workloads where records are few, is "
         f"within {CLOSE} times the best on **{close_share(results):.1%}** of {cells} combinations.",
         f"## Share of combinations within {CLOSE} times the best; geometric mean and largest of the ratios",
-        _markdown(ordered.rename({"close": f"within {CLOSE}"})),
+        in_markdown(ordered.rename({"close": f"within {CLOSE}"})),
         "## Geometric mean of the ratios, by scale",
-        _markdown(by_scale),
+        in_markdown(by_scale),
     ]
     return "\n\n".join(parts) + "\n"
