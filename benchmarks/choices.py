@@ -11,6 +11,7 @@ import pyarrow as pa
 
 import dpfast as dpf
 
+from .contestants import imported
 from .prepared import Prepared, Run
 
 _SEED = 20_261_123
@@ -18,9 +19,7 @@ _SEED = 20_261_123
 
 def _opendp(scores: np.ndarray) -> dict[str, tuple[Run, int]]:
     """Return OpenDP's selection with the same noise, row by row, on a few rows."""
-    try:
-        import opendp.prelude as dp
-    except ImportError:
+    if (dp := imported("opendp.prelude")) is None:
         return {}
     dp.enable_features("contrib", "floating-point")
     rows = scores[: max(1, 5_000 // scores.shape[1]), :5_000].tolist()

@@ -8,6 +8,7 @@ from dpfast.bench import Case, Measured, Wish, seconds_of
 from dpfast.bench.cases import measured_in_turns
 
 from .comparisons import COMPARISONS, Comparison
+from .contestants import imported
 
 __all__ = ["cases", "suite_of"]
 
@@ -55,6 +56,8 @@ def cases(suite: str, wish: Wish) -> list[Case]:
 
 
 def _measure(comparison: Comparison, wish: Wish) -> list[Measured]:
+    if comparison.needs is not None and imported(comparison.needs) is None:
+        return []
     size = _QUICK[comparison.name] if wish.is_quick else comparison.size
     rounds = _QUICK_ROUNDS if wish.is_quick else comparison.rounds
     prepared = comparison.prepare(size)

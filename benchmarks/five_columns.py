@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
 
 import dpfast as dpf
 
-__all__ = ["DELTA", "EPSILON", "NAMES", "ROWS", "SIZES", "error_of", "made_up", "ours"]
+from .cells import OURS, Cell, Errors
+
+__all__ = ["DELTA", "EPSILON", "NAMES", "ROWS", "SIZES", "cells", "error_of", "made_up", "ours"]
 
 EPSILON, DELTA = 1.0, 1e-6
 ROWS = 10_000
@@ -55,3 +57,15 @@ def _distance(one: pl.DataFrame, other: pl.DataFrame, pair: tuple[int, int]) -> 
         cells = np.bincount(codes[0] * SIZES[pair[1]] + codes[1], minlength=SIZES[pair[0]] * SIZES[pair[1]])
         shares.append(cells / cells.sum())
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def cells() -> Iterator[Cell]:
+    """Yield the one cell, with the libraries that are installed."""
+    yield Cell("Records of five columns, pairs", "total variation", _errors, is_quick=True)
+
+
+def _errors(is_quick: bool) -> Errors:
+    from .contestants import mbi, smartnoise
+
+    makers = {OURS: ours, **mbi.records(), **smartnoise.records()}
+    return {name: partial(error_of, make) for name, make in makers.items()}

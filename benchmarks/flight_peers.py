@@ -95,7 +95,7 @@ def pipeline_gaussian(
 #: From exact figures, epsilon and delta to counts and means.
 Peer: TypeAlias = Callable[[Figures, float, float], Found]
 PEERS: dict[str, Peer] = {
-    "10 groups of 20 rows, by Tumult's formula": tumult,
-    "10 groups of 20 rows, by PipelineDP's, Laplace": pipeline,
-    "10 groups of 20 rows, by PipelineDP's, Gaussian": pipeline_gaussian,
+    "by Tumult's formula": tumult,
+    "by PipelineDP's, Laplace": pipeline,
+    "by PipelineDP's, Gaussian": pipeline_gaussian,
 }

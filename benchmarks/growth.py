@@ -27,6 +27,8 @@ __all__ = ["cases"]
 
 _ROUNDS = 7
 _QUICK_LARGEST = 10**6
+#: Each figure of a file is of a new process, a second of loading libraries.
+_QUICK_FILES = (10**3, 10**6)
 #: A round of few values makes several calls, so that it is no shorter than one of so many values.
 _LEAST = 10**5
 #: Bytes that a value takes at most: what is read, what is drawn, and what NumPy makes between.
@@ -45,7 +47,8 @@ def cases(suite: str, wish: Wish) -> list[Case]:
     found = [Case(suite, name, partial(_measure, prepare), is_quick=True) for name, prepare in in_memory.items()]
     found.append(Case(suite, "Laplace noise, by threads", _measure_threads, is_quick=True))
     names = {"rows": "Counts by key of Parquet", "units": "Counts bounded by unit", "queries": "Queries answered"}
-    return [*found, *(Case(suite, name, partial(_measure_files, kind)) for kind, name in names.items())]
+    files = (Case(suite, name, partial(_measure_files, kind), is_quick=kind == "rows") for kind, name in names.items())
+    return [*found, *files]
 
 
 def _cores() -> int:
@@ -119,18 +122,19 @@ def _measure_threads(wish: Wish) -> list[Measured]:
 def _measure_files(kind: str, wish: Wish) -> list[Measured]:
     by_size: dict[int, list[Measured]] = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for size in scaling.sizes(wish.largest if kind == "rows" else wish.largest // 10) or [1000]:
+        folder, runs = Path(name), [run for run in _OF_FILES[kind] if not wish.is_quick or run != "reading alone"]
+        sizes = scaling.sizes(wish.largest if kind == "rows" else wish.largest // 10) or [1000]
+        for size in _QUICK_FILES if wish.is_quick else sizes:
             rows = scaling.ROWS_OF_A_UNIT * size if kind == "units" else size
             scaling.files_of(folder, "units" if kind == "units" else _OF_FILES[kind][0], rows)
-            by_size[rows] = list(_of_processes(_OF_FILES[kind], folder, rows, wish))
+            by_size[rows] = list(_of_processes(runs, folder, rows, wish))
     return list(_with_bend(by_size))
 
 
 def _of_processes(runs: Iterable[str], folder: Path, rows: int, wish: Wish) -> Iterator[Measured]:
     """Yield the figures of runs in turns, each in a process of its own: its seconds, and its peak of memory."""
     found: dict[str, list[dict[str, float] | None]] = {run: [] for run in runs}
-    rounds = _ROUNDS if rows <= 10**6 else 3
+    rounds = 1 if wish.is_quick else _ROUNDS if rows <= 10**6 else 3
     for done in range(rounds):
         for run, figures in found.items():
             wish.tell(f"{rows:,} rows, {run}: round {done + 1} of {rounds}")

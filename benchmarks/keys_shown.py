@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import dpfast as dpf
+
+from .cells import OURS, Cell, Errors
 
 EPSILON, DELTA = 1.0, 1e-7
 MAX_GROUPS = 20
@@ -28,6 +33,29 @@ def zipf_frame(units: int, keys: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame({"unit": np.repeat(np.arange(units), rows), "key": chosen.clip(0, keys - 1)})
 
 
+def cells() -> Iterator[Cell]:
+    """Yield a cell for every number of units."""
+    for units in (20_000, 1_000_000):
+        yield Cell(f"Keys of {units:,} units, by Zipf's law", "keys not shown", partial(_of, units), units == 20_000)
+
+
+def _of(units: int, is_quick: bool) -> Errors:
+    frame = zipf_frame(units, units, 1)
+    found = frame["key"].n_unique()
+
+    def hidden(rule: str) -> float:
+        return float(found - _plan(frame, rule).run(dpf.Ledger(epsilon=EPSILON, delta=DELTA)).frame.height)
+
+    return {OURS if rule == "auto" else f"{OURS}: {rule}": partial(hidden, rule) for rule in ("auto", *RULES[:-1])}
+
+
+def _plan(frame: pl.DataFrame, rule: str) -> Any:
+    return dpf.plan(
+        frame, "key", n=dpf.count(), privacy_unit="unit", max_groups=MAX_GROUPS, max_rows_per_group=1,
+        epsilon=EPSILON, delta=DELTA, key_selection=rule, mechanism="auto",
+    )  # fmt: skip
+
+
 def main() -> None:
     """Print the table."""
     units = int(sys.argv[1]) if sys.argv[1:] else 1_000_000
@@ -38,10 +66,7 @@ def main() -> None:
     print("| key_selection | rule | keys shown | seconds | units that a key needs |\n|---|---|---|---|---|")
     for rule in RULES:
         for _ in range(2):
-            plan = dpf.plan(
-                frame, "key", n=dpf.count(), privacy_unit="unit", max_groups=MAX_GROUPS, max_rows_per_group=1,
-                epsilon=EPSILON, delta=DELTA, key_selection=rule, mechanism="auto",
-            )  # fmt: skip
+            plan = _plan(frame, rule)
             start = time.perf_counter()
             shown = plan.run(dpf.Ledger(epsilon=EPSILON, delta=DELTA)).frame.height
             seconds = time.perf_counter() - start

@@ -95,9 +95,7 @@ def _others() -> list[_Audit]:
     draw = np.random.default_rng()
     found = [_Audit("NumPy", "Laplace noise on floats", lambda x, n: x + draw.laplace(0, 1.0, n), 0.0, 1.0, 1.0)]
     for contestant, home in (("OpenDP", "opendp"), ("diffprivlib", "diffprivlib"), ("python-dp", "python_dp")):
-        try:
-            many = import_module(f".contestants.{home}", __package__).noisy(1.0)
-        except ImportError:  # not installed, or not beside the versions of other packages
+        if (many := import_module(f".contestants.{home}", __package__).noisy(1.0)) is None:
             continue
         found.append(_Audit(contestant, "Laplace noise on floats", many, 0.0, 1.0, 1.0))
     return found

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from dpfast.mechanisms.quantiles.quantiles import place_points
 from dpfast.mechanisms.quantiles.tree import Calibration, quantile_tree
 from dpfast.testing import SeededRandom
 
+from .cells import OURS, Cell, Errors
 from .quantile_peers import PEERS
 
 Floats = NDArray[np.float64]
@@ -37,6 +39,15 @@ Draw = Callable[[int], Floats]
 
 COUNTS = (1, 3, 9, 99)
 SIZES = (1_000, 100_000)
+#: Tight and wide bounds of every shape.
+BOUNDS: dict[str, list[tuple[float, float]]] = {
+    "normal": [(-6, 6), (-1e6, 1e6)],
+    "lognormal": [(0, 1e4), (0, 1e9)],
+    "bimodal": [(-10, 10), (-1e6, 1e6)],
+    "ties": [(-10, 10), (-1e6, 1e6)],
+}
+#: A round of a case is the mean of so many runs.
+_RUNS = 40
 _ENOUGH = 0.02
 #: A cell stops here even so; its standard error says how well it is known.
 _SECONDS = 20.0
@@ -51,19 +62,14 @@ these are marked with `<`. JointExp is left out at 99 quantiles, where its algor
 """
 
 
-def data(size: int) -> dict[str, tuple[Floats, list[tuple[float, float]]]]:
-    """Return values of every shape with tight and wide bounds."""
+def data(size: int) -> dict[str, Floats]:
+    """Return values of every shape."""
     generator = np.random.default_rng(20_261_122)
     normal = generator.normal(0, 1, size)
     lognormal = np.exp(generator.normal(0, 2, size))
     bimodal = np.where(np.arange(size) % 3 == 0, generator.normal(-4, 0.5, size), generator.normal(5, 1, size))
     ties = np.rint(generator.normal(0, 2, size))
-    return {
-        "normal": (normal, [(-6, 6), (-1e6, 1e6)]),
-        "lognormal": (lognormal, [(0, 1e4), (0, 1e9)]),
-        "bimodal": (bimodal, [(-10, 10), (-1e6, 1e6)]),
-        "ties": (ties, [(-10, 10), (-1e6, 1e6)]),
-    }
+    return {"normal": normal, "lognormal": lognormal, "bimodal": bimodal, "ties": ties}
 
 
 def errors(ordered: Floats, drawn: Floats, quantiles: Floats) -> Floats:
@@ -121,26 +127,55 @@ def measure(draw: Draw, ordered: Floats, quantiles: Floats) -> tuple[float, floa
         runs = int(min(max(wanted - found.size, 40), 10 * found.size, 40_000))
 
 
+def cells() -> Iterator[Cell]:
+    """Yield a cell for every line of the table."""
+    for size in SIZES:
+        for name, bounds in BOUNDS.items():
+            for (low, high), quantiles in product(bounds, COUNTS):
+                told = f"Quantiles: {quantiles} of {size:,} values, {name}, within ({low:g}, {high:g})"
+                is_quick = (size, name, quantiles, low) == (1_000, "normal", 9, -6)
+                yield Cell(told, "ranks", partial(_of, name, size, (low, high), quantiles), is_quick)
+
+
+def _of(name: str, size: int, bounds: tuple[float, float], number: int, is_quick: bool) -> Errors:
+    ordered, quantiles = np.sort(data(size)[name]), np.arange(1, number + 1) / (number + 1)
+    draws = {OURS: ours(ordered, quantiles, bounds, 1000 * number), **_peers(ordered, bounds, number)}
+
+    def error(draw: Draw) -> float:
+        return float(errors(ordered, draw(_RUNS), quantiles).mean())
+
+    return {name: partial(error, draw) for name, draw in draws.items()}
+
+
+def _peers(ordered: Floats, bounds: tuple[float, float], number: int) -> dict[str, Draw]:
+    """Return what draws runs of others; JointExp is too slow for 99 quantiles."""
+    quantiles, generator = np.arange(1, number + 1) / (number + 1), np.random.default_rng(number)
+    return {
+        name: partial(peer, ordered, quantiles, bounds, 1.0, generator=generator)
+        for name, peer in PEERS.items()
+        if name != "JointExp" or number < 99
+    }
+
+
 def row(ordered: Floats, bounds: tuple[float, float], count: int) -> tuple[list[str], bool]:
     """Return the errors of ours and of every peer, and whether a peer is ahead."""
     quantiles = np.arange(1, count + 1) / (count + 1)
     mean, error = measure(ours(ordered, quantiles, bounds, 1000 * count), ordered, quantiles)
-    cells, ahead = [f"{mean:.3g} ± {error:.1g}"], False
+    shown, ahead = [f"{mean:.3g} ± {error:.1g}"], False
     # A grid that fits values with many ties helps those who know it.
     fitting = np.all(ordered == np.rint(ordered))
     known = measure(ours(ordered, quantiles, bounds, 1000 * count, 1.0), ordered, quantiles) if fitting else None
-    cells.append(f"{known[0]:.3g} ± {known[1]:.1g}" if known else "")
-    for name, peer in PEERS.items():
-        if name == "JointExp" and count == 99:
-            cells.append("")
+    shown.append(f"{known[0]:.3g} ± {known[1]:.1g}" if known else "")
+    peers = _peers(ordered, bounds, count)
+    for name in PEERS:
+        if name not in peers:
+            shown.append("")
             continue
-        generator = np.random.default_rng(count)
-        draw = partial(peer, ordered, quantiles, bounds, 1.0, generator=generator)
-        theirs, spread = measure(draw, ordered, quantiles)
+        theirs, spread = measure(peers[name], ordered, quantiles)
         better = mean > 1.05 * theirs and mean - theirs > 2 * (error**2 + spread**2) ** 0.5
         ahead = ahead or better
-        cells.append(f"{'< ' if better else ''}{theirs:.3g} ± {spread:.1g}")
-    return cells, ahead
+        shown.append(f"{'< ' if better else ''}{theirs:.3g} ± {spread:.1g}")
+    return shown, ahead
 
 
 def main(path: Path) -> None:
@@ -149,14 +184,14 @@ def main(path: Path) -> None:
     measured = {title: (line, behind) for title, line, behind in kept}
     rows = []
     for size in SIZES:
-        for name, (values, both) in data(size).items():
+        for name, values in data(size).items():
             ordered = np.sort(values)
-            for bounds in both:
+            for bounds in BOUNDS[name]:
                 for count in COUNTS:
                     title = f"| {name} | {size:,} | {bounds[0]:g}, {bounds[1]:g} | {count}"
                     if title not in measured:
-                        cells, behind = row(ordered, bounds, count)
-                        measured[title] = f"{title} | " + " | ".join(cells) + " |", behind
+                        shown, behind = row(ordered, bounds, count)
+                        measured[title] = f"{title} | " + " | ".join(shown) + " |", behind
                         with path.open("a") as kept_file:
                             kept_file.write(json.dumps([title, *measured[title]]) + "\n")
                         print(measured[title][0], file=sys.stderr, flush=True)

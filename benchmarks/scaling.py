@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,7 +36,6 @@ if (ROOT / "pyproject.toml").exists():  # in a wheel, the package is found witho
     sys.path.insert(0, str(ROOT))
 
 import dpfast as dpf  # noqa: E402
-from dpfast.charts.drawing import DOT, FAINT, LINE, WHISKER, footnote, save, start_chart, written  # noqa: E402
 
 Figures: TypeAlias = dict[str, dict[str, float]]
 
@@ -190,18 +190,21 @@ def sizes(largest: int) -> list[int]:
 
 
 def draw(rows: dict[int, Figures], path: Path) -> None:
-    figure, axes = start_chart("Counts by up to a million keys, from Parquet files", 4.6, grid="both")
-    for kind, colour, style in zip(ROW_KINDS, (DOT, LINE, WHISKER), ("o-", "o-", "--"), strict=True):
+    drawing = import_module(".drawing", __package__ or "benchmarks")  # as a script, it is of no package
+    figure, axes = drawing.start_chart("Counts by up to a million keys, from Parquet files", 4.6, grid="both")
+    colours = drawing.DOT, drawing.LINE, drawing.WHISKER
+    for kind, colour, style in zip(ROW_KINDS, colours, ("o-", "o-", "--"), strict=True):
         some = [(size, 1e9 * found[kind]["seconds"] / size) for size, found in rows.items() if kind in found]
         label = {"dpfast": "dpf.release, streamed", "Polars": "Polars group_by, streaming"}.get(kind, kind)
         axes.loglog(*zip(*some, strict=True), style, color=colour, label=label, linewidth=1.4, markersize=4)
-    axes.set_xlabel("rows", color=FAINT, fontsize=9)
-    axes.set_ylabel("ns a row", color=FAINT, fontsize=9)
-    axes.xaxis.set_major_formatter(written)
-    axes.yaxis.set_major_formatter(written)
+    axes.set_xlabel("rows", color=drawing.FAINT, fontsize=9)
+    axes.set_ylabel("ns a row", color=drawing.FAINT, fontsize=9)
+    axes.xaxis.set_major_formatter(drawing.written)
+    axes.yaxis.set_major_formatter(drawing.written)
     axes.legend(frameon=False, fontsize=9)
-    footnote(figure, "Measured by benchmarks/scaling.py: all threads, files in the system's cache where it holds them.")
-    save(figure, path)
+    told = "Measured by benchmarks/scaling.py: all threads, files in the system's cache where it holds them."
+    drawing.footnote(figure, told)
+    drawing.save(figure, path)
 
 
 def _per(found: dict[str, float] | None, size: int) -> str:

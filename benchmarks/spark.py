@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from dpfast.bench import in_turns, seconds_of
 from dpfast.integrations import spark
 
 _RUNS = 3
+WORKS = ("plain", "pairs", "released", "bounded")
 #: People of a hundred rows, of whom each has too many groups, and of ten rows but for a few with a thousand.
 PEOPLE = {
     "all crowded": "pmod(hash(id, 1), {1})",
@@ -48,7 +49,9 @@ def _session() -> SparkSession:
     return session
 
 
-def measured(rows: int, folder: Path, who: str, runs: int = _RUNS) -> dict[str, list[float]]:
+def measured(
+    rows: int, folder: Path, who: str, runs: int = _RUNS, works: Collection[str] = WORKS
+) -> dict[str, list[float]]:
     """Return the seconds of each run: plain Spark, its count of pairs, and releases where rows or people are units.
 
     Parameters
@@ -61,6 +64,8 @@ def measured(rows: int, folder: Path, who: str, runs: int = _RUNS) -> dict[str, 
         The person of a row, as an expression of its ``id``.
     runs
         How often each runs, in turns.
+    works
+        Which of `WORKS` run.
 
     """
     session = _session()
@@ -85,12 +90,12 @@ def measured(rows: int, folder: Path, who: str, runs: int = _RUNS) -> dict[str, 
     def bounded(path: Path) -> None:
         released(path, privacy_unit="who", max_groups=50, max_rows_per_group=2)
 
-    works = {work.__name__: work for work in (plain, pairs, released, bounded)}
-    for name, work in works.items():
+    chosen = {work.__name__: work for work in (plain, pairs, released, bounded) if work.__name__ in works}
+    for name, work in chosen.items():
         # The first is for what is made once: compiled code, and processes of Python.
         work(folder / f"{name} first")
-    paths = {name: iter([folder / f"{name} {run}" for run in range(runs)]) for name in works}
-    trials = {name: seconds_of(partial(_next, work, paths[name])) for name, work in works.items()}
+    paths = {name: iter([folder / f"{name} {run}" for run in range(runs)]) for name in chosen}
+    trials = {name: seconds_of(partial(_next, work, paths[name])) for name, work in chosen.items()}
     return in_turns(trials, runs)
 
 

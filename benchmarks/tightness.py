@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 
 import dpfast as dpf
 from dpfast.accounting.events import Gaussian, Laplace, PoissonSubsampled
 from dpfast.bench import Case, Measured, Wish
 from dpfast.bench.cases import measured_in_turns
+
+from .contestants import imported, opendp
 
 __all__ = ["cases"]
 
@@ -21,6 +22,12 @@ PLANS = {
     "100 Laplace answers of scale 20": Laplace(20.0).times(100),
     "1,000 Gaussian answers of deviation 100": Gaussian(100.0).times(1_000),
     "1,000 steps of private training": PoissonSubsampled(Gaussian(1.0), 0.001).times(1_000),
+}
+
+#: Of OpenDP those without a sample that it knows nothing of: kind, scale, and how many answers.
+_OF_OPENDP = {
+    "100 Laplace answers of scale 20": ("laplace", 20.0, 100),
+    "1,000 Gaussian answers of deviation 100": ("gaussian", 100.0, 1_000),
 }
 
 
@@ -37,8 +44,10 @@ def _measure(name: str, wish: Wish) -> list[Measured]:
         for told, accountant in accountants.items()
         if accountant.applies(plan)
     }
-    if find_spec("dp_accounting") is not None:
+    if imported("dp_accounting") is not None:
         found |= _of_dp_accounting(name)
+    if name in _OF_OPENDP and imported("opendp") is not None:
+        found["OpenDP"] = partial(opendp.epsilon_of, *_OF_OPENDP[name], _DELTA)
     trials = {told: (epsilon, 1) for told, epsilon in found.items()}
     return measured_in_turns(trials, _ROUNDS, unit="epsilon charged", tell=wish.tell)
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import dpfast as dpf
-from dpfast.charts.drawing import DOT, FAINT, LINE, footnote, save, start_chart, written
+from benchmarks.drawing import DOT, FAINT, LINE, footnote, save, start_chart, written
 
 EPSILON = 1.0
 MESSAGE_BITS = 6

@@ -9,13 +9,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-__all__ = ["CONTESTANTS", "Contestant", "Peers", "missing_lines"]
+from dpfast.bench.rounds import told_error
+
+__all__ = ["CONTESTANTS", "FAILED", "Contestant", "Peers", "Statistics", "failed_lines", "imported", "missing_lines"]
 
 #: By name, what is run and how many values it takes.
 Peers: TypeAlias = dict[str, tuple[Callable[[], Any], int]]
+#: By the name of a statistic, a release of it.
+Statistics: TypeAlias = dict[str, Callable[[], float]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class Contestant:
     program: str = ""
 
     @property
+    def install(self) -> str:
+        """What installs it."""
+        return f"pip install {self.package}{self.versions}{', and Java' if self.program else ''}"
+
+    @property
     def is_installed(self) -> bool:
         """Whether it can be imported, and what it needs is there."""
         return find_spec(self.module) is not None and (not self.program or shutil.which(self.program) is not None)
@@ -66,8 +76,35 @@ CONTESTANTS = (
 
 def missing_lines() -> list[str]:
     """Return a line for each contestant that is not here."""
+    return [f"not run: {one.name} ({one.install})" for one in CONTESTANTS if not one.is_installed]
+
+
+def imported(module: str) -> Any:
+    """Return a module of a contestant; None where it is not installed, or raises whatever when it is imported.
+
+    Why it raised is kept for `failed_lines`.
+    """
+    root = module.partition(".")[0]
+    if root in FAILED:
+        return None
+    try:
+        return import_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also of what it was compiled for, or sys.exit()
+        if find_spec(root) is not None:
+            FAILED[root] = told_error(error)
+        return None
+
+
+#: By the root of a module's name, what its import raised.
+FAILED: dict[str, str] = {}
+
+
+def failed_lines() -> list[str]:
+    """Return a line for each contestant that is installed, and whose import failed in this run."""
     return [
-        f"not run: {one.name} (pip install {one.package}{one.versions}{', and Java' if one.program else ''})"
+        f"not run: {one.name} (its import {FAILED[one.module]}; mend it by {one.install})"
         for one in CONTESTANTS
-        if not one.is_installed
+        if one.module in FAILED
     ]

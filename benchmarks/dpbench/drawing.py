@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpfast.charts.drawing import DOT, FAINT, INK, LINE, footnote, label_axes, save, start_chart
-
+from ..drawing import DOT, FAINT, INK, LINE, footnote, label_axes, save, start_chart
 from .judging import CLOSE, means, regret
 from .mechanisms import BASELINE, CHOICE
 

@@ -111,11 +111,13 @@ def measure_alone(case: Case, wish: Wish) -> list[Measured]:
         told = (done.stderr.strip().splitlines() or [""])[-1]
         raise RuntimeError(f"its process ended with {done.returncode}: {told}")
     found = json.loads(done.stdout.splitlines()[-1])
-    return [Measured(**{**one, "figures": tuple(one["figures"])}) for one in found]
+    suite_module("contestants").FAILED.update(found["failed"])
+    return [Measured(**{**one, "figures": tuple(one["figures"])}) for one in found["measured"]]
 
 
 def measure_here(suite: str, name: str, largest: int) -> str:
-    """Measure one case in this process, and return what was measured as JSON."""
+    """Measure one case in this process, and return what was measured, and whose import failed, as JSON."""
     wish = Wish(largest=largest)
     case = next(case for case in cases_of([suite], wish) if case.name == name)
-    return json.dumps([dataclasses.asdict(one) for one in case.measure(wish)])
+    measured = [dataclasses.asdict(one) for one in case.measure(wish)]
+    return json.dumps({"measured": measured, "failed": suite_module("contestants").FAILED})

@@ -283,12 +283,16 @@ def _failed(run: Run, wish: Wish) -> bool:
 
 
 def _tell_end(run: Run, wish: Wish, targets: dict[str, Target | None], *, interrupted: bool) -> None:
+    from dpfast.bench.finding import suite_module
     from dpfast.bench.results import to_frame
 
+    failed = suite_module("contestants").failed_lines()
     written = [str(target.path) for target in targets.values() if target is not None and run.rows]
     if wants_document():
-        write_document(is_whole=run.is_whole, written=written, rows=to_frame(run.rows).to_dicts())
+        write_document(is_whole=run.is_whole, written=written, not_run=failed, rows=to_frame(run.rows).to_dicts())
     else:
+        for line in failed:
+            click.echo(line)
         for path in written:
             click.echo(f"wrote {path}")
     if interrupted:

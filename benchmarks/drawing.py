@@ -1,4 +1,7 @@
-"""Figures of benchmarks and scripts, which draw with matplotlib what stands in the documentation; no user sees it."""
+"""Figures of benchmarks and scripts, which draw with matplotlib what stands in the documentation.
+
+Charts that users draw are Altair's: dpfast/charts.
+"""
 
 from __future__ import annotations
 
