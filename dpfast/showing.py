@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from dpfast.errors import Words
 
-__all__ = ["Card", "Facts", "Shown", "brief", "printed"]
+__all__ = ["Card", "Facts", "Shown", "brief", "number_of", "printed"]
 
 _ITEMS, _CHARACTERS = 6, 100
 #: What a card has at most: rows of a table, and characters in a line.
@@ -36,6 +36,18 @@ def printed(text: str) -> str:
 
     """
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def number_of(number: int, one: str, many: str = "") -> str:
+    """Return how many there are of something, in the singular if it is one.
+
+    Examples
+    --------
+    >>> number_of(1, "group"), number_of(12_000, "group"), number_of(0, "query", "queries")
+    ('1 group', '12,000 groups', '0 queries')
+
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def brief(value: object, characters: int = _CHARACTERS) -> str:

@@ -226,7 +226,7 @@ _release_options = combined(
     "    --budget-delta 1e-6 --out routes.parquet --plot routes.png",
 )
 @_release_options
-@destination_options("release", plot="the first query", report=True)
+@destination_options("release", plot="the first query", report="the release")
 @JSON
 def release(**given: Any) -> None:
     """Release statistics of FILES by group, once, and charge the ledger for them.
@@ -248,7 +248,7 @@ def release(**given: Any) -> None:
     "    --epsilon 1 --delta 1e-7",
 )
 @_release_options
-@destination_options("release", plot="the first query", report=True, required=False)
+@destination_options("release", plot="the first query", report="the release", required=False)
 @JSON
 def explain(**given: Any) -> None:
     """Show what `dpfast release` with the same arguments would do.

@@ -88,11 +88,11 @@ class Destination:
 
 
 def destination_options(
-    content: str, *, plot: str = "", report: bool = False, required: bool = True
+    content: str, *, plot: str = "", report: str = "", required: bool = True
 ) -> Callable[[_Command], _Command]:
     """Give a command the options of a `Destination`.
 
-    ``plot`` says what a chart shows, if there may be one; ``report`` whether there may be a page.
+    ``plot`` says what a chart shows, if there may be one; ``report`` what a page is about, if there may be one.
     """
     several = "--out, --plot and --report" if report else "--out and --plot"
     written = f"{several} if they exist" if plot else "--out if it exists"
@@ -110,7 +110,7 @@ def destination_options(
         ]
         declared.insert(-1, click.option("--plot", metavar="FILE", help=f"Draw {plot}: .png, .svg or .pdf."))
     if report:
-        told = "Write a page of HTML about the release, for people."
+        told = f"Write a page of HTML about {report}, for people."
         declared.insert(-1, click.option("--report", metavar="FILE", help=told))
     return combined(*declared)
 

@@ -215,14 +215,14 @@ class Outputs:
                     f"the chart {str(self.chart.path)!r} could not be written ({reason_of(error)}); {written}"
                 ) from None
 
-    def save_page(self, make: Callable[[], str]) -> None:
+    def save_page(self, make: Callable[[], str], written: str = "the release was") -> None:
         """Write the page, where one was asked for; what it shows is written already."""
         if self.page is not None:
             try:
                 self.page.save(lambda part: part.write_text(make(), encoding="utf-8", errors="replace"))
             except Exception as error:
                 raise FileTroubleError(
-                    f"the page {str(self.page.path)!r} could not be written ({reason_of(error)}); the release was"
+                    f"the page {str(self.page.path)!r} could not be written ({reason_of(error)}); {written}"
                 ) from None
 
     def written(self, content: str) -> list[str]:

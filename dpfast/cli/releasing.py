@@ -69,14 +69,12 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
 
 def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *, top: int) -> None:
     """Run a plan, write its release, a chart of ``top`` groups and a page, and say what it cost."""
-    from dpfast.releases.report import page_of_release
-
     with Progress() as progress:
         released = run_plan(plan, ledger, ledger_path, progress)
         progress("writing")
         outputs.save_frame(released.frame)
         outputs.save_chart(partial(released.plot, top=top))
-        outputs.save_page(lambda: page_of_release(released).html())
+        outputs.save_page(lambda: released._page().html())
         spent, left = released.spent, ledger.remaining
     frame = released.frame
     if wants_document():

@@ -101,7 +101,7 @@ _MOST_SETS = 10**6
 @choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
 @DATASET
 @SCHEMA
-@destination_options("records", plot="the answers to all queries")
+@destination_options("records", plot="the answers to all queries", report="the records")
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
 @JSON
 def synthesize(
@@ -160,6 +160,7 @@ def synthesize(
             estimate = made.estimate
             progress("writing")
             written = outputs.save_records(made, progress)
+            outputs.save_page(lambda: made._page().html(), "the records were")
             if isinstance(estimate, Estimate):
                 draw = estimate.plot
                 outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
@@ -172,6 +173,7 @@ def synthesize(
         write_document(
             out=destination.out,
             plot=destination.plot,
+            report=destination.report,
             rows=written,
             columns=axes.names,
             shape=axes.shape,

@@ -15,7 +15,7 @@ from dpfast.ledger.account import Identity
 from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.ledger import Ledger
-from dpfast.ledger.receipt import Receipt
+from dpfast.ledger.receipt import Receipt, entry_of
 
 __all__ = ["LEDGER", "Payer", "Payment", "pay", "read_payment", "refuse_repeatable"]
 
@@ -43,7 +43,11 @@ class Payment:
 
     def charge(self, charges: Sequence[Charge | ChargeColumns]) -> int | None:
         """Charge the ledger for everything at once; return the number of the first entry, None without a ledger."""
-        return None if self.ledger is None else pay(self.ledger, self.about, charges).entry
+        return entry_of(self.pay(charges))
+
+    def pay(self, charges: Sequence[Charge | ChargeColumns]) -> Receipt | None:
+        """Charge the ledger as `charge` does; return what it said of it, None without a ledger."""
+        return None if self.ledger is None else pay(self.ledger, self.about, charges)
 
 
 def pay(ledger: Ledger, about: Identity, charges: Sequence[Charge | ChargeColumns]) -> Receipt:

@@ -9,7 +9,7 @@ from dpfast.ledger.account import Identity, cost_of
 from dpfast.ledger.charges import Charge, ChargeColumns
 from dpfast.ledger.filters import Filter
 
-__all__ = ["Receipt"]
+__all__ = ["Receipt", "entry_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,8 @@ class Receipt:
     def before(self) -> tuple[int, ...]:
         """The sums before the charge."""
         return tuple(map(operator.sub, self.after, self.cost))
+
+
+def entry_of(paid: Receipt | None) -> int | None:
+    """Return the number of the first charge; None without a ledger."""
+    return None if paid is None else paid.entry

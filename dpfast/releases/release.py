@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from textwrap import shorten
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -20,7 +19,8 @@ from dpfast.charts.chosen import OWN_TOP
 from dpfast.charts.look import ChartPath
 from dpfast.errors import DpfastError, ParameterError
 from dpfast.ledger.receipt import Receipt
-from dpfast.pages import Overwrite, PagePath, check_page, save_page
+from dpfast.pages.page import Page
+from dpfast.pages.reported import Reported
 from dpfast.releases.cut_report import Cut
 from dpfast.releases.layout import ANSWER, Layout
 from dpfast.releases.lazy import Figures, scan_figures
@@ -45,7 +45,7 @@ class _NoSuchFiguresError(DpfastError, AttributeError):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Release(Shown):
+class Release(Reported, Shown):
     """Released figures: computed once, the same however often they are read.
 
     Guarantee
@@ -241,48 +241,8 @@ class Release(Shown):
         top = _TOP if most is None else most
         return charts.draw_groups(frame, by, name, top, path, candidates=candidates, in_order=in_order)
 
-    def report(self, path: PagePath, *, overwrite: Overwrite = False) -> Path:
-        """Write a page of HTML about this release: one file that needs no network and runs nothing.
-
-        It says in plain words what was released and what is promised to whom, and shows the figures with their
-        intervals, the budget before and after, the plan, and versions. Of many groups it draws the largest, and lists
-        the first thousands.
-
-        Guarantee
-            Post-processing: the page has nothing but what this release holds already, and costs nothing. All text in it
-            is escaped.
-
-        Parameters
-        ----------
-        path
-            Where to write it; it ends in ``.html``.
-        overwrite
-            Whether an earlier page may be replaced. A file that is no page, such as a ledger, is not in any case.
-
-        Returns
-        -------
-        pathlib.Path
-            Where it is.
-
-        Raises
-        ------
-        ParameterError
-            The path is no place for it, or cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import dpfast as dpf
-        >>> trips = pl.DataFrame({"city": ["Rome", "Oslo"] * 50})
-        >>> asked = dpf.plan(trips, "city", rides=dpf.count(), keys=trips.head(2), privacy_unit="row", epsilon=0.5)
-        >>> release = asked.run(dpf.Ledger(epsilon=1.0))
-        >>> page = release.report(tempfile.mkdtemp() + "/rides.html").read_text()
-        >>> "<h1" in page, "<script" in page
-        (True, False)
-
-        """
-        check_page(path, overwrite)
-        return save_page(page_of_release(self).html(), path, overwrite)
+    def _page(self) -> Page:
+        return page_of_release(self)
 
     def __repr__(self) -> str:
         """Show the first rows, each value with its interval, and what they cost."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dpfast.accounting.budget import Amounts, ShownAmounts
 from dpfast.charts.chosen import choose_groups
-from dpfast.charts.text import joined, label_of, shortened, spoken, value_text
-from dpfast.ledger.budget_page import amount_texts, budget_section, charged_at
+from dpfast.charts.text import joined, label_of, spoken, value_text
+from dpfast.ledger.result_page import page_of_result
 from dpfast.pages.across import dots
 from dpfast.pages.bars import bars
-from dpfast.pages.facts import loss_words, plan_section, promise_section, unit_words, versions_section
+from dpfast.pages.facts import plan_section
 from dpfast.pages.frames import frame_table
-from dpfast.pages.markup import Html, bullets, definitions, figure, paragraph, text
+from dpfast.pages.markup import Html, figure, paragraph, text
 from dpfast.pages.page import Page, Section
-from dpfast.pages.promise import chance_words
 from dpfast.releases.layout import ANSWER, Layout
 
 if TYPE_CHECKING:
@@ -39,68 +36,32 @@ def page_of_release(release: Release) -> Page:
     """Return the page: of what the release holds, and of nothing else."""
     frame, layout = release.frame, release._layout
     of_cells = bool(layout.asks)
-    title = _title(release, layout)
     paid = release._paid
-    about = None if paid is None else paid.about
-    unit = None if about is None else about.privacy_unit
-    neighbors = None if about is None else about.neighbors
     figures = _answers(release, layout, frame) if of_cells else _groups(release, layout, frame)
     keys = layout.asks or len(layout.by)
     caption = "What each query asks, and its answer" if of_cells else "All groups that are shown"
-    sections = [
-        promise_section(release.spent, unit, neighbors, _beside(release)),
-        Section("Figures", figures),
-        Section("All answers" if of_cells else "All values", _table(frame, keys, caption)),
-        Section("What to keep in mind", [bullets(_limits(release, layout, frame))]),
-        budget_section(paid),
-        plan_section(release.explain(), release._warnings),
-        versions_section(),
-    ]
-    return Page(
+    return page_of_result(
         "Differentially private release",
-        title,
-        [paragraph(_lead(release), "lead"), definitions(_tiles(release, layout, frame, unit), "tiles")],
-        datetime.datetime.now(datetime.UTC),
-        sections,
+        _title(release, layout),
+        [("Answers" if of_cells else "Groups shown", f"{frame.height:,}")],
+        release.spent,
+        paid,
+        [
+            Section("Figures", figures),
+            Section("All answers" if of_cells else "All values", _table(frame, keys, caption)),
+        ],
+        _limits(release, layout, frame),
+        plan_section(release.explain(), release._warnings),
+        beside=_beside(release),
     )
 
 
 def _title(release: Release, layout: Layout) -> str:
     if layout.asks:
-        return _begun(f"{release._about} by {joined(layout.by, ' and ')}")
+        return f"{release._about} by {joined(layout.by, ' and ')}"
     by = joined(list(map(spoken, layout.by)), " and ")
     names = joined(list(map(spoken, layout.queries)), " and ")
-    return _begun(f"{names} by {by}" if by else names)
-
-
-def _begun(title: str) -> str:
-    return shortened(title[:1].upper() + title[1:], 160)
-
-
-def _lead(release: Release) -> str:
-    paid = release._paid
-    if paid is None:
-        return "Every figure on this page has random noise in it, on purpose."
-    return (
-        f"From the dataset “{shortened(str(paid.about.dataset), 100)}”, released on "
-        f"{charged_at(paid):%Y-%m-%d}. Every figure on this page has random noise in it, on purpose: the noise hides "
-        f"what {unit_words(paid.about.privacy_unit)} adds to it."
-    )
-
-
-def _tiles(release: Release, layout: Layout, frame: pl.DataFrame, unit: str | None) -> Iterable[tuple[str, str]]:
-    yield ("Answers" if layout.asks else "Groups shown", f"{frame.height:,}")
-    yield "Protected", unit_words(unit)
-    yield "Privacy loss", loss_words(release.spent)
-    yield "Delta", _delta(release.spent)
-    if release._paid is not None:
-        left = amount_texts(release._paid.rule.left(release._paid.after))
-        name = next(name for name in left if name != "at order")
-        yield f"Left in the budget ({name})", left[name]
-
-
-def _delta(spent: ShownAmounts) -> str:
-    return chance_words(spent.delta) if spent.delta else "0" if isinstance(spent, Amounts) else "none beside rho"
+    return f"{names} by {by}" if by else names
 
 
 def _beside(release: Release) -> list[str]:

@@ -12,12 +12,13 @@ from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
+from dpfast.ledger.receipt import Receipt
 
 __all__ = ["charge_events", "read_relation"]
 
 
-def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> int | None:
-    """Charge a ledger with all that will be drawn, and return the number of the first entry; None without a ledger.
+def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> Receipt | None:
+    """Charge a ledger with all that will be drawn, and return what it said of it; None without a ledger.
 
     A ledger that adds up epsilons is charged the (epsilon, delta) that the events were calibrated to together; one that
     adds up rho or divergences, the events themselves.
@@ -25,12 +26,12 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
     if payment.ledger is None:
         return None
     if payment.ledger.accountant == "basic":
-        return payment.charge([Charge(budget.units, budget.delta_units, description)])
+        return payment.pay([Charge(budget.units, budget.delta_units, description)])
     charges = []
     for event, count in runs(tuple(events)).items():
         amounts = (0, 0) if isinstance(event, (Gaussian, ZeroConcentrated)) else basic.cost(event)
         charges.append(Charge(*amounts, description, event, count))
-    return payment.charge(charges)
+    return payment.pay(charges)
 
 
 def read_relation(neighbors: object, domain: Domain) -> Neighbors:

@@ -230,7 +230,7 @@ def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | No
         task.workload,
         task.spent,
         rounds=pl.DataFrame({"method": [name], "rmse": [best.rmse]}),
-        entry=prepared.entry,
+        paid=prepared.paid,
         records=prepared.records,
         deviations=deviations,
     )

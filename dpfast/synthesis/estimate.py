@@ -15,6 +15,7 @@ from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError
+from dpfast.pages.reported import Reported
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.showing import Facts, Shown
 from dpfast.workloads import Workload
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import altair as alt
 
     from dpfast.accounting.budget import ShownAmounts
+    from dpfast.ledger.receipt import Receipt
+    from dpfast.pages.page import Page
     from dpfast.synthesis.fitted.nonnegative import NonnegativeTable
 
 __all__ = ["Estimate"]
@@ -52,7 +55,7 @@ Labels: TypeAlias = Annotated[
 ]
 
 
-class Estimate(Shown):
+class Estimate(Reported, Shown):
     """An estimate of a histogram, made of private measurements alone.
 
     Guarantee
@@ -102,6 +105,7 @@ class Estimate(Shown):
         complete: bool = True,
         rounds: pl.DataFrame | None = None,
         entry: int | None = None,
+        paid: Receipt | None = None,
         records: float | None = None,
         deviations: Callable[[], NDArray[np.float64]] | None = None,
     ) -> None:
@@ -110,8 +114,8 @@ class Estimate(Shown):
         self.spent = spent
         self.complete = complete
         self.rounds = pl.DataFrame() if rounds is None else rounds
-        self.entry = entry
-        self._records, self._deviations = records, deviations
+        self.entry = entry if paid is None else paid.entry
+        self._records, self._deviations, self._paid = records, deviations, paid
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -315,6 +319,11 @@ class Estimate(Shown):
             return draw_answers(self.answers, path=path, title=title)
         truth = np.asarray(self.workload.answer(histogram), dtype=np.float64)
         return draw_errors(truth, self.answers, path, title=title or "Error of every query")
+
+    def _page(self) -> Page:
+        from dpfast.synthesis.report import page_of_estimate  # not at the top: few ask for a page
+
+        return page_of_estimate(self)
 
     def _facts(self) -> Facts:
         """Return the queries, what was measured for them, and what that cost."""

@@ -18,6 +18,7 @@ from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import read_payment
+from dpfast.ledger.receipt import Receipt
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
 from dpfast.synthesis.cell_weights import histogram_shape
@@ -143,11 +144,11 @@ class Task:
             charge = Charge(units, 0, description, Pure(self.amount))
         else:
             charge = Charge(0, 0, description, ZeroConcentrated(self.amount))
-        entry = self.shared.charge(payment, [charge], description)
+        paid = self.shared.charge(payment, [charge], description)
         cells = counted(histogram, self.workload.shape)
         counts = clamped(cells, 2**62 // self.cells, clamp=payment.ledger is not None)
         public = None if self.neighbors == "add_remove" else max(float(records(histogram)), 0.0)
-        return Prepared(counts, public, source, entry)
+        return Prepared(counts, public, source, paid)
 
 
 @dataclass(frozen=True)
@@ -162,12 +163,12 @@ class Prepared:
         How many there are, where that is public, as it is where records are replaced; else None.
     source
         Where keys come from.
-    entry
-        The charge's number in the ledger, None without one.
+    paid
+        What the ledger said of the charge, None without one.
 
     """
 
     counts: NDArray[np.int64] = field(repr=False)
     records: float | None
     source: RandomSource
-    entry: int | None
+    paid: Receipt | None

@@ -25,6 +25,7 @@ from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
+from dpfast.ledger.receipt import Receipt
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts, gaussian_of_rho, laplace_of_epsilon
 
 __all__ = ["SHARE", "Selection", "Share", "SharedBudget", "noise_for", "positive_share", "read_share", "selection_for"]
@@ -87,14 +88,14 @@ class SharedBudget:
         """Whether a ledger adds up epsilons, so that a rho in their place is charged as a whole or not at all."""
         return self.is_converted and payment.ledger is not None and payment.ledger.accountant == "basic"
 
-    def charge(self, payment: Payment, charges: Sequence[Charge], description: str) -> int | None:
-        """Charge a ledger for everything at once, and return the number of the first entry; None without a ledger.
+    def charge(self, payment: Payment, charges: Sequence[Charge], description: str) -> Receipt | None:
+        """Charge a ledger for everything at once, and return what it said of it; None without a ledger.
 
         A ledger that adds up epsilons is charged (epsilon, delta) where a rho was split; others, what will be drawn.
         """
         if self.adds_up_epsilons(payment):
-            return payment.charge([Charge(self.given.units, self.given.delta_units, description)])
-        return payment.charge(charges)
+            return payment.pay([Charge(self.given.units, self.given.delta_units, description)])
+        return payment.pay(charges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
+from dpfast.pages.page import Page
+from dpfast.pages.reported import Reported
 from dpfast.progress import TellCount, TellStages, TerminalLine, read_progress
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
@@ -42,7 +44,7 @@ DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f
 
 
 @dataclass(eq=False, repr=False)
-class Synthesis(Shown):
+class Synthesis(Reported, Shown):
     """Synthetic records, and the estimate that they are drawn from.
 
     Guarantee
@@ -109,6 +111,14 @@ class Synthesis(Shown):
     def entry(self) -> int | None:
         """The number of the first charge in the ledger."""
         return self.estimate.entry
+
+    def _page(self) -> Page:
+        from dpfast.synthesis.report import page_of_estimate, page_of_model  # not at the top: few ask for a page
+
+        made = self.estimate
+        if isinstance(made, ModelEstimate):
+            return page_of_model(made, self.domain)
+        return page_of_estimate(made, self.domain)
 
     def __repr__(self) -> str:
         """Show the records and what they cost."""

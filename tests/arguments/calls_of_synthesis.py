@@ -177,6 +177,9 @@ SYNTHESIS = [
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
     of("ModelEstimate.draw_parts", MODEL.draw_parts, n=10, most=5),
+    of("Synthesis.report", MADE.report, path=FILE.with_name("made.html"), overwrite=True),
+    of("ModelEstimate.report", MODEL.report, path=FILE.with_name("model.html"), overwrite=True),
+    of("MarginalsRelease.report", MEASURED.report, path=FILE.with_name("marginals.html"), overwrite=True),
     of("Synthesis.write", MADE.write, path=FILE.with_name("made.csv")),
     Call(
         "propose_domain",
@@ -214,6 +217,7 @@ SYNTHESIS = [
         n=10,
     ),
     of("Estimate.to_frame", ESTIMATE.to_frame, columns=["x0"], values={"x0": list("abcd")}),
+    of("Estimate.report", ESTIMATE.report, path=FILE.with_name("estimate.html"), overwrite=True),
     of("Estimate.plot", ESTIMATE.plot, histogram=COUNTS, title="Errors"),
     of("Domain.records of an estimate", dpf.Domain({"a": 4}).records, cells=ESTIMATE),
 ]

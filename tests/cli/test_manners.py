@@ -69,7 +69,7 @@ COMMANDS = {
     "domain": ([*DOMAIN, "--out", "out.json"], 0, {"out", "columns", "ledger"}),
     "synthesize": (
         [*SYNTHESIZE, "--out", "out.csv"], 0,
-        {"out", "plot", "rows", "columns", "shape", "measured", "complete", "ledger"},
+        {"out", "plot", "report", "rows", "columns", "shape", "measured", "complete", "ledger"},
     ),
     "bench": (["bench", "accounting", "--only", "Laplace answers", "--quick"], 0, {"is_whole", "written", "rows"}),
     "marginals": ([*MARGINALS, "--out", "out.csv"], 0, {"out", "text", "marginals", "ledger"}),

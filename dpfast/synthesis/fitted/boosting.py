@@ -19,6 +19,7 @@ from dpfast.arguments import Choice, Flag, Number, Threads, Whole
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
+from dpfast.ledger.receipt import entry_of
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
 from dpfast.progress import TellCount, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
@@ -264,7 +265,7 @@ def boost_queries(
     privacy = (boosting_privacy_of_book if book else boosting_privacy)(size, budget, kind, Fraction(share))
     tolerance = _tolerance(accuracy, exact, privacy, size)
     description = f"boosting of {len(workload)} queries"
-    entry = charge_events(payment, budget, privacy.events, description)
+    entry = entry_of(charge_events(payment, budget, privacy.events, description))
     boosting = _Boosting(exact, size, privacy, tolerance, GENERATORS[generator], keeps, source, threads)
     records = float(boosting.measure_total(counts) if known is None else known)
     answers, summaries = boosting.run(exact.answers(counts), records, show)

@@ -17,6 +17,7 @@ from dpfast.arguments import Flag, Number, Special, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
+from dpfast.ledger.receipt import entry_of
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
 from dpfast.randomness import Random, random_source
@@ -219,7 +220,7 @@ class PrivateMultiplicativeWeights(Shown):
         )
         source = random_source(random)
         counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
-        self.entry = shared.charge(payment, charges, name)
+        self.entry = entry_of(shared.charge(payment, charges, name))
         largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
         self._cells: NDArray[np.int64] | None = clamped(counts, largest, clamp=ledger is not None)
         self._source = source

@@ -228,7 +228,7 @@ def projection_mechanism(
         change = change.and_total(exact.largest)
     noise = calibrate_noise(change, budget, mechanism, calibration)
     description = f"{len(workload)} projected answers"
-    entry = charge_events(payment, budget, (noise.event,), description)
+    paid = charge_events(payment, budget, (noise.event,), description)
     known = records_of(histogram) if total is None else total
     show("measuring answers")
     counts = clamped(cells, exact.largest_count, clamp=ledger is not None)
@@ -255,7 +255,7 @@ def projection_mechanism(
     else:
         projection = project_answers(noisy, workload, total=records, body=body, **rest)
     released = ProjectedAnswers(
-        projection.histogram, workload, budget.shown, complete=projection.complete, entry=entry, records=records
+        projection.histogram, workload, budget.shown, complete=projection.complete, paid=paid, records=records
     )
     released.noisy, released.total, released.projection = noisy, records, projection
     released.mechanism, released.scale, released.events = (

@@ -16,6 +16,7 @@ from dpfast.arguments import Choice, Flag, Whole
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
+from dpfast.ledger.receipt import entry_of
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
@@ -60,7 +61,10 @@ class PaymentByRounds:
             allowed = '"at_once" for an epsilon with a delta, in a ledger that adds up epsilons'
             raise ParameterError("pay", pay, allowed, "leave delta out, or keep a ledger of rho")
         charges = plan.total_charges + ([] if self.by_round else plan.charges_of(plan.rounds))
-        self.entry = plan.shared.charge(payment, charges, plan.description) if charges else None
+        paid = plan.shared.charge(payment, charges, plan.description) if charges else None
+        self.entry = entry_of(paid)
+        #: What the ledger said, where it was charged once.
+        self.paid = None if self.by_round else paid
 
     def next_round(self) -> bool:
         """Return whether another round is paid for."""
@@ -182,7 +186,13 @@ class Rounds:
             spent = self.shared.given
         frame = self._frame(log, unit)
         return Estimate(
-            model.histogram(), queries.workload, spent.shown, complete=complete, rounds=frame, entry=payment.entry
+            model.histogram(),
+            queries.workload,
+            spent.shown,
+            complete=complete,
+            rounds=frame,
+            entry=payment.entry,
+            paid=payment.paid,
         )
 
     def _total(self, cells: NDArray[np.int64], records: int | None, source: RandomSource) -> tuple[float, float]:

@@ -20,6 +20,8 @@ from dpfast.errors import ParameterError
 from dpfast.graphical.drawing import draw_parts
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import TreeWeights
+from dpfast.ledger.receipt import Receipt, entry_of
+from dpfast.pages.reported import Reported
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown
 from dpfast.synthesis.graphical.errors import PairErrors
@@ -27,6 +29,8 @@ from dpfast.synthesis.graphical.rounds import ModelRounds
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from dpfast.pages.page import Page
 
 __all__ = ["Columns", "ModelEstimate"]
 
@@ -38,7 +42,7 @@ Columns: TypeAlias = Annotated[
 ]
 
 
-class ModelEstimate(Shown):
+class ModelEstimate(Reported, Shown):
     """An estimate of how many units each cell holds, for more cells than memory has.
 
     Guarantee
@@ -58,8 +62,6 @@ class ModelEstimate(Shown):
     rounds
         A frame with what was measured, a row for each: the ``columns``, how many ``cells`` they have, the
         ``deviation`` of the noise, and ``error95``, which the noise of one cell exceeds with probability 0.05.
-    entry
-        The number of the first charge in the ledger.
 
     Examples
     --------
@@ -82,14 +84,20 @@ class ModelEstimate(Shown):
         *,
         complete: bool,
         rounds: pl.DataFrame,
-        entry: int | None,
+        paid: Receipt | None,
     ) -> None:
         self._weights, self._grouping = weights, made.grouping
         self._marginals = TreeMarginals(weights)
         self._sets, self._held, self._last = made.candidates.sets, made.held, made.last
+        self._log = tuple(made.log)
         self.shape = made.sizes
         self.names = tuple(names)
-        self.spent, self.complete, self.rounds, self.entry = spent, complete, rounds, entry
+        self.spent, self.complete, self.rounds, self._paid = spent, complete, rounds, paid
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the first charge in the ledger."""
+        return entry_of(self._paid)
 
     @property
     def total(self) -> float:
@@ -231,6 +239,11 @@ class ModelEstimate(Shown):
         number, source = self._number(n), random_source(random)
         parts = draw_parts(self._weights, number, source, MOST.read("most", most))
         return (self._grouping.draw(part, source) for part in parts)
+
+    def _page(self) -> Page:
+        from dpfast.synthesis.report import page_of_model  # not at the top: few ask for a page
+
+        return page_of_model(self)
 
     def _number(self, n: object) -> int:
         """Return how many records are asked for."""

@@ -156,7 +156,7 @@ class ModelRequest:
         payment = read_payment(ledger, self.budget, None, neighbors=self.neighbors, dataset=dataset, privacy_unit="row")
         show("charging the ledger")
         description = f"model of {len(self.domain.shape)} columns, {self.plan.rounds} rounds"
-        entry = charge_events(payment, self.budget, self.plan.events, description)
+        paid = charge_events(payment, self.budget, self.plan.events, description)
         show("reading the data")
         sets = list(dict.fromkeys([*((place,) for place in range(len(self.domain.shape))), *self.candidates.sets]))
         exact = dict(zip(sets, opened.count_marginals(sets, possible=self.possible), strict=True))
@@ -176,7 +176,7 @@ class ModelRequest:
         complete = len(rounds.log) == len(self.domain.shape) + self.plan.rounds
         frame = self._frame(rounds.log)
         spent = self.budget.shown
-        return ModelEstimate(weights, self.domain.names, spent, rounds, complete=complete, rounds=frame, entry=entry)
+        return ModelEstimate(weights, self.domain.names, spent, rounds, complete=complete, rounds=frame, paid=paid)
 
     def _frame(self, log: Sequence[Measured]) -> pl.DataFrame:
         names = self.domain.names

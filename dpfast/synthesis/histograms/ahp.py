@@ -125,4 +125,4 @@ def ahp(
     result = np.empty(counts.size)
     result[order] = np.repeat(estimate / cells, cells)
     rounds = pl.DataFrame({"cells": cells, "estimate": estimate})
-    return Estimate(result, task.workload, task.spent, rounds=rounds, entry=prepared.entry)
+    return Estimate(result, task.workload, task.spent, rounds=rounds, paid=prepared.paid)

@@ -216,7 +216,7 @@ def dawa(
     width = np.diff(edges)
     rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
     cells, spent = np.repeat(buckets / width, width), task.spent
-    return Estimate(cells, task.workload, spent, rounds=rounds, entry=prepared.entry, records=prepared.records)
+    return Estimate(cells, task.workload, spent, rounds=rounds, paid=prepared.paid, records=prepared.records)
 
 
 def _scale(task: Task, parts: int) -> float:

@@ -159,7 +159,7 @@ class Tree:
                 "cells": [int(level.boxes.sizes.max()) for level in levels],
             }
         )
-        return Estimate(total, task.workload, task.spent, rounds=rounds, entry=self._prepared.entry)
+        return Estimate(total, task.workload, task.spent, rounds=rounds, paid=self._prepared.paid)
 
     def _signal(self, level: Level, values: Floats) -> Floats:
         """Return values in scales of the noise that what is left for each box would buy; 0 where nothing is left."""

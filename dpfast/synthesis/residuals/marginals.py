@@ -23,6 +23,9 @@ from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
+from dpfast.ledger.receipt import Receipt, entry_of
+from dpfast.pages.page import Page
+from dpfast.pages.reported import Reported
 from dpfast.progress import TellStages, TerminalLine, read_progress
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown
@@ -143,14 +146,14 @@ class MarginalsPlan(Shown):
         payment = read_payment(ledger, self._budget, None, neighbors=self.neighbors, dataset=named, privacy_unit="row")
         show("charging the ledger")
         description = f"{len(self.columns)} marginals of {len(self.domain.names)} columns, by residuals"
-        entry = charge_events(payment, self._budget, self._plan.events, description)
+        paid = charge_events(payment, self._budget, self._plan.events, description)
         show("reading the data")
         sets = list(dict.fromkeys(self._plan.asked))
         exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
         show("measuring")
         residuals = measure_residuals(self._plan, exact, SystemRandom())
         line.close()
-        return MarginalsRelease(self, residuals, self._budget.shown, entry)
+        return MarginalsRelease(self, residuals, self._budget.shown, paid)
 
     def _places(self, columns: object) -> list[int]:
         """Return the places of columns that are together in a marginal."""
@@ -171,7 +174,7 @@ class MarginalsPlan(Shown):
         return Card([repr(self)], headers=["columns", "cells", "deviation"], rows=rows)
 
 
-class MarginalsRelease(Shown):
+class MarginalsRelease(Reported, Shown):
     """Noisy marginals, which agree with each other.
 
     Guarantee
@@ -183,16 +186,19 @@ class MarginalsRelease(Shown):
         What was planned: deviations of all counts.
     spent
         What it cost.
-    entry
-        The number of the charge in the ledger.
 
     """
 
     def __init__(
-        self, plan: MarginalsPlan, residuals: dict[Attributes, Floats], spent: ShownAmounts, entry: int | None
+        self, plan: MarginalsPlan, residuals: dict[Attributes, Floats], spent: ShownAmounts, paid: Receipt | None
     ) -> None:
-        self.plan, self.spent, self.entry = plan, spent, entry
+        self.plan, self.spent, self._paid = plan, spent, paid
         self._residuals = residuals
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the charge in the ledger."""
+        return entry_of(self._paid)
 
     @property
     def total(self) -> float:
@@ -241,6 +247,11 @@ class MarginalsRelease(Shown):
         """Show how many marginals there are, and what they cost."""
         names = self.plan.domain.names
         return f"MarginalsRelease({len(self.plan.columns):,} marginals of {len(names)} columns; spent {self.spent})"
+
+    def _page(self) -> Page:
+        from dpfast.synthesis.report import page_of_marginals  # not at the top: few ask for a page
+
+        return page_of_marginals(self)
 
     def _card(self) -> Card:
         return Card([repr(self)])
