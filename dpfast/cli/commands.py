@@ -23,7 +23,7 @@ from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
-from dpfast.cli.measuring import marginals
+from dpfast.cli.marginals import marginals
 from dpfast.cli.options import (
     DATASET,
     EPSILON,
