@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError, shortened
+from dpfast.cli.errors import CommandError, FileTroubleError, described, shortened
 from dpfast.cli.files import check_file, read_typed_table
 from dpfast.cli.options import choice, combined
 from dpfast.cli.queries import read_bins, split_values
@@ -160,6 +160,8 @@ def read_domain(
     """Return the domain that a command line declares, its columns in the order of --columns."""
     from dpfast.domain import Domain
 
+    if unknown := [name for name in nulls if name not in names]:
+        raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
     declared = {} if file is None else read_domain_file(file, names, dtypes)
     declared |= declared_values(written, names, dtypes)
     missing = [name for name in names if name not in declared]
@@ -168,4 +170,4 @@ def read_domain(
     try:
         return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
     except ParameterError as error:
-        raise CommandError(f"the domain does not serve: {error}") from None
+        raise CommandError(f"the domain does not serve: {described(error)}") from None

@@ -138,7 +138,11 @@ def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[s
     for text in written:
         kind, colon, number = text.partition(":")
         if not colon:
-            sets.append(tuple(names_of(text, "--workload")))
+            asked = names_of(text, "--workload")
+            if unknown := [name for name in asked if name not in names]:
+                mend = "add it, or write marginals:2 for all pairs"
+                raise CommandError(f"--workload names {unknown[0]!r}, which --columns does not; {mend}")
+            sets.append(tuple(asked))
             continue
         if kind != "marginals" or not number.isdecimal() or not 1 <= int(number) <= len(names):
             raise CommandError(

@@ -9,7 +9,7 @@ import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.domains import axis_document, declared_options, declared_values, names_of
-from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
+from dpfast.cli.errors import CommandError, FileTroubleError, described, reason_of
 from dpfast.cli.files import read_schema, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import DATASET, EPSILON, FILES, NEIGHBORS, RHO, SCHEMA, Destination, choice, dataset_name
@@ -107,7 +107,7 @@ def domain(
             try:
                 written = declare(known, attributes or None, names)
             except ParameterError as error:
-                raise CommandError(f"{error}; {_MEND}") from None
+                raise CommandError(f"{described(error)}; {_MEND}") from None
         document = {column: axis_document(axis) for column, axis in written.items()}
         _save(target, document, charge)
     finally:

@@ -112,8 +112,8 @@ def synthesize(
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    if rows is not None and not 0 <= rows <= 2**31:
-        raise CommandError(f"--rows must be a whole number from 0 to {2**31}, but was {rows}")
+    if rows is not None and not 1 <= rows <= 2**31:
+        raise CommandError(f"--rows must be a whole number from 1 to {2**31}, but was {rows}")
     if public and destination.plot is None:
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
     if given["neighbors"] == "replace" and outside != "null":
