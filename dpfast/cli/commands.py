@@ -304,7 +304,8 @@ def preview(**given: Any) -> None:
 def demo(out: Path, epsilon: float, data: Path | None) -> None:
     """Release 336,776 real flights by carrier and destination, beside the true values.
 
-    Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
+    Writes a table, charts and a ledger to the folder --out, over those of an earlier run and over no file of yours.
+    Needs pip install "dpfast[demo]".
     """
     from dpfast.cli.demo.routes import run_demo
     from dpfast.cli.demo.tables import write_tables
