@@ -38,6 +38,7 @@ __all__ = [
     "SystemRandom",
     "Tail",
     "Words",
+    "fresh_words",
     "process_mark",
     "random_source",
 ]
@@ -229,6 +230,21 @@ class Keystream:
         # In counter mode a block of keystream is the cipher applied to the counter; ECB applies it to many.
         encryptor = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
         return encryptor.update(counters)
+
+
+def fresh_words(source: RandomSource, number: int, purpose: Purpose = Purpose.NOISE) -> NDArray[np.uint64]:
+    """Return words under a key of their own, which is taken only if there are any.
+
+    Examples
+    --------
+    >>> fresh_words(SystemRandom(), 3).dtype
+    dtype('uint64')
+
+    """
+    words = np.empty(number, np.uint64)
+    if number:
+        Keystream(source.key()).words(purpose).fill(0, words)
+    return words
 
 
 class Tail:

@@ -122,6 +122,15 @@ def test_files_and_tests_of_a_page_exist(name):
                 assert node is not None, f"{path} has no {part}"
 
 
+def test_links_have_words_wherever_a_page_is_read():
+    """Sphinx fills in the title of a page where a link has no text; GitHub shows nothing."""
+    assert [
+        page
+        for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("benchmarks/**/*.md")]
+        if re.search(r"(?<!`)\[\]\(", page.read_text())
+    ] == []
+
+
 def test_the_reference_has_every_public_name():
     listed = {
         name

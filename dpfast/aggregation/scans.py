@@ -236,10 +236,10 @@ def _scan_typed(
     """Return a lazy scan of files that know their dtypes, what scans one, and the columns in which they differ."""
     # What scans Avro files takes no columns from folders.
     partition, placed = find_partition(files) if kind != "avro" else ((), {})
-    for name in schema:
-        if name not in partition:
-            mend = "Parquet, Arrow and Avro files know their dtypes, apart from columns of folders"
-            raise ParameterError("schema", schema, "left out", mend)
+    if unknown := [name for name in schema if name not in partition]:
+        allowed = "left out for Parquet, Arrow and Avro files, which know their dtypes, apart from columns of folders"
+        mend = "leave it out; where another dtype is wanted, cast the column"
+        raise ParameterError("schema", unknown, allowed, mend)
     options: dict[str, Any] = {} if kind == "avro" else {"glob": False, "hive_partitioning": False}
     if kind == "parquet":
         options["extra_columns"] = "ignore"

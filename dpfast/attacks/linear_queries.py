@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast.arguments import Choice, Number, Real, Special, Whole
 from dpfast.errors import ParameterError, Words
-from dpfast.randomness import Keystream, Purpose
+from dpfast.randomness import fresh_words
 from dpfast.testing import SeededRandom
 from dpfast.workloads.histograms import array_of, no_arrays
 
@@ -68,8 +68,7 @@ def random_queries(
     if rows * columns > MOST_NUMBERS:
         allowed = f"at most {MOST_NUMBERS // columns:,} for {columns:,} records"
         raise ParameterError("count", rows, allowed, "ask fewer queries")
-    words = np.empty(-(-rows * columns // 64), np.uint64)
-    Keystream(SeededRandom(number).key()).words(Purpose.NOISE).fill(0, words)
+    words = fresh_words(SeededRandom(number), -(-rows * columns // 64))
     bits = np.unpackbits(words.view(np.uint8), count=rows * columns).reshape(rows, columns).astype(np.int8)
     return bits if chosen == "subsets" else 2 * bits - 1
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError, shortened, tell
+from dpfast.cli.errors import CommandError, described, shortened, tell
 from dpfast.cli.files import is_csv, read_keys, read_schema, take_data
 from dpfast.cli.filters import read_filters
 from dpfast.cli.ledgers import accountant_of
@@ -77,7 +77,7 @@ def draw_plan(given: Mapping[str, Any], ledger: str | None = None) -> Plan:
         )
     except ParameterError as error:
         if error.argument == "candidates":
-            raise CommandError(f"--mode does not serve: {error}") from None
+            raise CommandError(f"--mode does not serve: {described(error)}") from None
         if error.argument.startswith("error") and "error={" in str(error):
             # What the library would have written instead is no option of a shell.
             raise CommandError(f"--{str(error).partition('; write')[0]}; {WISH_MEND}") from None

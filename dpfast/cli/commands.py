@@ -23,7 +23,7 @@ from dpfast.cli.doctor.commands import doctor, warmup
 from dpfast.cli.documents import JSON
 from dpfast.cli.errors import ExitCode, described, exit_code, tell
 from dpfast.cli.ledgers import ledger, open_or_create, shown_path
-from dpfast.cli.measuring import marginals
+from dpfast.cli.marginals import marginals
 from dpfast.cli.options import (
     DATASET,
     EPSILON,
@@ -61,6 +61,7 @@ class _Commands(click.Group):
         replace_closed_streams()
         extra["standalone_mode"] = False
         code: Any = ExitCode.DONE
+        running = self._named(sys.argv[1:] if args is None else args)
         handler = signal.getsignal(signal.SIGINT)
         with until_readers_leave():
             try:
@@ -69,12 +70,21 @@ class _Commands(click.Group):
                 click.echo(error.format_message(), err=True)
                 code = ExitCode.USAGE
             except (click.UsageError, click.Abort, KeyboardInterrupt, DpfastError, OSError, MemoryError) as error:
-                tell(described(error))
+                tell(described(error, running))
                 code = exit_code(error)
             finally:
                 with suppress(ValueError):  # not in the main thread, where nothing was changed
                     signal.signal(signal.SIGINT, handler)
         sys.exit(int(code) if isinstance(code, int) else 0)
+
+    def _named(self, words: Sequence[str]) -> click.Command:
+        """Return the command that the first words name, for messages that call its options by their names."""
+        command: click.Command = self
+        for word in words:
+            if not isinstance(command, click.Group) or word not in command.commands:
+                break
+            command = command.commands[word]
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Turn an interrupt into what click leaves alone: it would print an empty line first."""
@@ -294,7 +304,8 @@ def preview(**given: Any) -> None:
 def demo(out: Path, epsilon: float, data: Path | None) -> None:
     """Release 336,776 real flights by carrier and destination, beside the true values.
 
-    Writes a table, charts and a ledger to the folder --out. Needs pip install "dpfast[demo]".
+    Writes a table, charts and a ledger to the folder --out, over those of an earlier run and over no file of yours.
+    Needs pip install "dpfast[demo]".
     """
     from dpfast.cli.demo.routes import run_demo
     from dpfast.cli.demo.tables import write_tables

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError, FileTroubleError, shortened
+import click
+
+from dpfast.cli.errors import CommandError, FileTroubleError, described, shortened
 from dpfast.cli.files import check_file, read_typed_table
+from dpfast.cli.options import choice, combined
 from dpfast.cli.queries import read_bins, split_values
 from dpfast.cli.values import read_value
 from dpfast.errors import ParameterError
@@ -18,9 +21,45 @@ from dpfast.rows.durations import shown_duration
 if TYPE_CHECKING:
     from dpfast.domain import Domain
 
-__all__ = ["axis_document", "declared_values", "names_of", "read_domain", "read_domain_file"]
+__all__ = [
+    "axis_document",
+    "declared_options",
+    "declared_values",
+    "domain_options",
+    "names_of",
+    "read_domain",
+    "read_domain_file",
+]
 
 _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
+
+#: The options that declare columns one by one.
+declared_options: Callable[[Any], Any] = combined(
+    click.option(
+        "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
+    ),
+    click.option(
+        "--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable."
+    ),
+)
+#: The options that say what the columns of a result may hold.
+domain_options: Callable[[Any], Any] = combined(
+    declared_options,
+    click.option(
+        "--domain",
+        metavar="FILE",
+        help="Or all of them: a .json, as `dpfast domain` writes it, of "
+        '{"sex": ["f", "m"], "age": {"bins": [0, 30]}}, or a public table (.parquet, .arrow), whose values they are.',
+    ),
+    choice(
+        "--outside",
+        "drop",
+        "null",
+        "clamp",
+        text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
+    ),
+    click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own."),
+)
 
 
 def names_of(columns: str, option: str = "--columns") -> list[str]:
@@ -121,6 +160,8 @@ def read_domain(
     """Return the domain that a command line declares, its columns in the order of --columns."""
     from dpfast.domain import Domain
 
+    if unknown := [name for name in nulls if name not in names]:
+        raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
     declared = {} if file is None else read_domain_file(file, names, dtypes)
     declared |= declared_values(written, names, dtypes)
     missing = [name for name in names if name not in declared]
@@ -129,4 +170,4 @@ def read_domain(
     try:
         return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
     except ParameterError as error:
-        raise CommandError(f"the domain does not serve: {error}") from None
+        raise CommandError(f"the domain does not serve: {described(error)}") from None

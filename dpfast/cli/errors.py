@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from enum import IntEnum
 
 import click
 
-from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, FileError, LedgerError, ParameterError
+from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, FileError, LedgerError
 
 __all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
 
@@ -40,20 +41,19 @@ class FileTroubleError(CommandError):
 
 
 _NO_DTYPES = "a CSV file does not know its dtypes"
-# What the library calls by its Python name, the shell knows by its option.
-_SAME = (
-    "max_groups", "epsilon", "rho", "delta", "neighbors", "mechanism", "key_selection", "population", "sensitivity",
-    "value", "weight", "missing", "keys", "by", "schema", "dataset", "rounds", "selection", "workload",
-    "samples", "confidence", "neighbour", "where", "cast", "report_cut", "error", "budget",
-)  # fmt: skip
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {
+#: What the library calls otherwise than the option of the command that has one.
+_OTHERWISE = {
     "max_rows_per_group": "--max-rows",
     "privacy_unit": "--unit",
     "candidates": "--candidate",
     "k": "--top",
+    "units": "--made-up-units",
+    "bins": "--number",
     "data": "FILES",
     "queries": "--count, --sum and --mean",
 }
+#: A call that is written out is Python's, and its arguments are not the shell's.
+_CALL = re.compile(r"[\w.]+\([^()]*\)")
 
 
 def exit_code(error: BaseException) -> ExitCode:
@@ -70,8 +70,16 @@ def exit_code(error: BaseException) -> ExitCode:
     return ExitCode.FILES if type(error) is DpfastError else ExitCode.USAGE
 
 
-def described(error: BaseException) -> str:
-    """Return an error as one line, with options called as the shell calls them."""
+def described(error: BaseException, command: click.Command | None = None) -> str:
+    """Return an error as one line, with arguments called as the options of a command are, by default the running one.
+
+    Examples
+    --------
+    >>> command = click.Command("plan", params=[click.Option(["--max-groups"])])
+    >>> described(ParameterError("max_groups", None, "a whole number, or None", "write max_groups=10"), command)
+    '--max-groups must be a whole number, but is missing; write --max-groups 10'
+
+    """
     if isinstance(error, click.UsageError):
         return _usage(error)
     if isinstance(error, MemoryError):
@@ -87,7 +95,9 @@ def described(error: BaseException) -> str:
             "declare the columns used: --schema carrier=str,dep_delay=float64"
         )
     elif isinstance(error, DpfastError) and not isinstance(error, CommandError):
-        text = _as_options(text, error.argument if isinstance(error, ParameterError) else None)
+        context = click.get_current_context(silent=True)
+        running = command if command is not None else context.command if context is not None else None
+        text = _as_options(text, _options_of(running))
     return " ".join(text.split())
 
 
@@ -103,16 +113,43 @@ def _usage(error: click.UsageError) -> str:
     return f"{text}; see {command} --help"
 
 
-def _as_options(text: str, argument: str | None) -> str:
-    if argument in _OPTIONS and text.startswith(argument):
-        text = _OPTIONS[argument] + text[len(argument) :]
-    for name, option in _OPTIONS.items():
-        text = re.sub(rf"\b{name}=None\b", f"no {option}", text)
-        text = re.sub(rf"\b{name}=(?=\S)", f"{option} ", text)
-        text = re.sub(rf"\b{name}=(?!\S)", option, text)
-        text = re.sub(rf"\b{name} (?=names the column )", f"{option} ", text)
+def _options_of(command: click.Command | None) -> dict[str, str]:
+    """Return what a command calls the arguments of the library."""
+    if command is None:
+        return {}
+    options: dict[str, str] = {}
+    for one in command.params:
+        written = max(one.opts, key=len) if isinstance(one, click.Option) else one.human_readable_name
+        options |= dict.fromkeys((str(one.name), written.lstrip("-").replace("-", "_")), written)
+    asked = set(options.values())
+    if "--count" in asked:
+        asked.add(_OTHERWISE["queries"])
+    return options | {name: option for name, option in _OTHERWISE.items() if option in asked or option == "FILES"}
+
+
+def _as_options(text: str, options: Mapping[str, str]) -> str:
+    """Return a message with the shell's names for what stands in it as an argument, calls in Python apart."""
+    first = re.match(r"\w+(?=( must| names| compares| needs| is|:|\[))", text)
+    if first is not None and first[0] in options:
+        text = options[first[0]] + text[first.end() :]
+    between = [_renamed(part, options) for part in _CALL.split(text)]
+    calls = [*_CALL.findall(text), ""]
+    text = "".join(part + call for part, call in zip(between, calls, strict=True))
+    text = re.sub(r"\b(give \w+)=(?!\S)", r"\1", text)
+    # An option is left out where an argument is None.
+    text = re.sub(r", or None\b(?=[ ,;]|$)", "", text)
+    text = re.sub(r"\bmust be None(?= (?:where|here|beside)\b|,|;)", "must be left out", text)
+    return re.sub(r", but was None(?=;|$)", ", but is missing", text)
+
+
+def _renamed(text: str, options: Mapping[str, str]) -> str:
+    for name, option in options.items():
+        text = re.sub(rf"(?<![-\w]){name}=None\b", f"no {option}", text)
+        text = re.sub(rf"(?<![-\w]){name}=(?=\S)", f"{option} ", text)
+        text = re.sub(rf"(?<![-\w]){name}=(?!\S)", option, text)
+        text = re.sub(rf"(?<![-\w]){name} (?=names the column )", f"{option} ", text)
         text = re.sub(rf"\bwhere {name} is\b", f"where {option} is", text)
-        text = re.sub(rf"\b(raise|lower) {name}\b(?! of)", rf"\1 {option}", text)
+        text = re.sub(rf"\b(raise|lower|without) {name}\b(?! of)", rf"\1 {option}", text)
     return text
 
 

@@ -121,9 +121,13 @@ def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | 
     schema: dict[str, Any] = {}
     for entry in text.split(","):
         name, equals, dtype = entry.strip().rpartition("=")
-        if not equals or not name or dtype.strip().lower() not in dtypes:
+        if not equals or not name:
+            example = f"{option} carrier=str,dep_delay=float64"
+            raise CommandError(f"{option} {shortened(entry)} cannot be read; write COLUMN=DTYPE,..., as in {example}")
+        if dtype.strip().lower() not in dtypes:
             shown = [known for known in dtypes if "(" not in known or known == "decimal(4)"]
-            raise CommandError(f"{option} {shortened(entry)} must be COLUMN=DTYPE with a dtype of {', '.join(shown)}")
+            wrong = f"{option} {shortened(entry)} names no dtype: {shortened(dtype)!r} is none"
+            raise CommandError(f"{wrong}; choose one of {', '.join(shown)}")
         if name in schema:
             raise CommandError(f"{option} names {name!r} twice; leave one out")
         schema[name] = dtypes[dtype.strip().lower()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.errors import CommandError, shortened
+from dpfast.cli.errors import CommandError, described, shortened
 from dpfast.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Reader:
         try:
             return self._filter(tree.body)
         except ParameterError as error:
-            raise CommandError(f"{self._option} {shortened(self._text)} does not serve: {error}") from None
+            raise CommandError(f"{self._option} {shortened(self._text)} does not serve: {described(error)}") from None
         except RecursionError:
             pass
         raise self._wrong(1, "it is nested too deep")

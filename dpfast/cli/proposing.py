@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import axis_document, declared_values, names_of
-from dpfast.cli.errors import CommandError, FileTroubleError, reason_of
+from dpfast.cli.domains import axis_document, declared_options, declared_values, names_of
+from dpfast.cli.errors import CommandError, FileTroubleError, described, reason_of
 from dpfast.cli.files import read_schema, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import DATASET, EPSILON, FILES, NEIGHBORS, RHO, SCHEMA, Destination, choice, dataset_name
@@ -35,10 +35,7 @@ _MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
 )
 @FILES
 @click.option("--columns", metavar="COLUMN,...", help="Which columns.  [default: all]")
-@click.option(
-    "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
-)
-@click.option("--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable.")
+@declared_options
 @click.option("--private", is_flag=True, help="Find what is neither declared nor said by the schema by a private look.")
 @EPSILON
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Needed to find categories.")
@@ -110,7 +107,7 @@ def domain(
             try:
                 written = declare(known, attributes or None, names)
             except ParameterError as error:
-                raise CommandError(f"{error}; {_MEND}") from None
+                raise CommandError(f"{described(error)}; {_MEND}") from None
         document = {column: axis_document(axis) for column, axis in written.items()}
         _save(target, document, charge)
     finally:

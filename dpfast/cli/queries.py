@@ -11,7 +11,7 @@ import zoneinfo
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dpfast.cli.errors import CommandError, shortened
+from dpfast.cli.errors import CommandError, described, shortened
 from dpfast.cli.files import FILE_SUFFIXES
 from dpfast.cli.filters import read_filters
 from dpfast.cli.values import Plain, find_bounds, find_edges, read_plain, read_value
@@ -201,7 +201,7 @@ def _read_measure(text: str, kind: str, columns: Columns) -> tuple[str, Query]:
     try:
         query = of_units[kind]() if kind in of_units else getattr(dpf, kind)(column, bounds=limits)
     except ParameterError as error:
-        raise CommandError(f"--{kind.replace('_', '-')} {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"--{kind.replace('_', '-')} {shortened(text)} does not serve: {described(error)}") from None
     return name or f"{column}_{kind}", query
 
 
@@ -222,7 +222,7 @@ def _read_covariance(text: str) -> tuple[str, Query]:
     try:
         query = dpf.covariance(column, other, bounds=bounds[0], other_bounds=bounds[1])
     except ParameterError as error:
-        raise CommandError(f"--covariance {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"--covariance {shortened(text)} does not serve: {described(error)}") from None
     return name or f"{column}_{other}_covariance", query
 
 
@@ -242,7 +242,7 @@ def _read_distribution(text: str, kind: str, columns: Columns) -> tuple[str, Que
     try:
         return name or f"{column}_{kind}", getattr(dpf, kind)(column, edges)
     except ParameterError as error:
-        raise CommandError(f"--{kind} {shortened(text)} does not serve: {error}; {_MENDS[kind]}") from None
+        raise CommandError(f"--{kind} {shortened(text)} does not serve: {described(error)}; {_MENDS[kind]}") from None
 
 
 def _read_condition(text: str, kind: str) -> tuple[str, Query]:
@@ -257,7 +257,7 @@ def _read_condition(text: str, kind: str) -> tuple[str, Query]:
     try:
         query = dpf.proportion(condition) if kind == "proportion" else dpf.count(where=condition)
     except ParameterError as error:
-        raise CommandError(f"{option} {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"{option} {shortened(text)} does not serve: {described(error)}") from None
     return name or "_".join((*condition.columns, kind.removesuffix("_where"))), query
 
 
@@ -323,7 +323,7 @@ def _read_mode(text: str, schema: Mapping[str, pl.DataType], *, ranked: bool = F
             return name or f"{column}_top_{winners}", dpf.top_k(column, winners, candidates=candidates)
         return name or f"{column}_mode", dpf.mode(column, candidates=candidates)
     except ParameterError as error:
-        raise CommandError(f"--{option} {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"--{option} {shortened(text)} does not serve: {described(error)}") from None
 
 
 def _read_found(name: str, column: str, winners: int, text: str) -> tuple[str, Query]:
@@ -332,7 +332,7 @@ def _read_found(name: str, column: str, winners: int, text: str) -> tuple[str, Q
     try:
         return name, dpf.top_k(column, winners)
     except ParameterError as error:
-        raise CommandError(f"--top-k {shortened(text)} does not serve: {error}") from None
+        raise CommandError(f"--top-k {shortened(text)} does not serve: {described(error)}") from None
 
 
 def split_values(text: str, columns: Iterable[str]) -> tuple[str, list[str]]:

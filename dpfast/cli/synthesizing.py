@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import names_of, read_domain
+from dpfast.cli.domains import domain_options, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import read_schema, read_typed_table, take_data
 from dpfast.cli.filters import read_filters
@@ -60,24 +60,7 @@ _MOST_SETS = 10**6
 )
 @FILES
 @click.option("--columns", required=True, metavar="COLUMN,...", help="What the records hold.")
-@click.option(
-    "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
-)
-@click.option("--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable.")
-@click.option(
-    "--domain",
-    metavar="FILE",
-    help='Or all of them: a .json of {"sex": ["f", "m"], "age": {"bins": [0, 30]}}, or a public table (.parquet, '
-    ".arrow), whose values they are.",
-)
-@choice(
-    "--outside",
-    "drop",
-    "null",
-    "clamp",
-    text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
-)
-@click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own.")
+@domain_options
 @click.option(
     "--impossible",
     "impossible",
@@ -129,8 +112,8 @@ def synthesize(
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
-    if rows is not None and not 0 <= rows <= 2**31:
-        raise CommandError(f"--rows must be a whole number from 0 to {2**31}, but was {rows}")
+    if rows is not None and not 1 <= rows <= 2**31:
+        raise CommandError(f"--rows must be a whole number from 1 to {2**31}, but was {rows}")
     if public and destination.plot is None:
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
     if given["neighbors"] == "replace" and outside != "null":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfast.columns.edges import are_times
 from dpfast.domain.attributes import Attribute
 from dpfast.queries import Bins
-from dpfast.randomness import Keystream, Purpose
+from dpfast.randomness import fresh_words
 
 __all__ = ["draw_records", "fill_columns", "label_cells"]
 
@@ -45,8 +45,7 @@ def fill_columns(places: Sequence[NDArray[Any]], attributes: Sequence[Attribute]
 
 def _draw_numbers(bins: Bins, places: NDArray[Any], source: Any) -> pl.Series:
     """Return numbers within bins, whole ones if the edges are; null past the last bin."""
-    words = np.empty(places.size, np.uint64)
-    Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+    words = fresh_words(source, places.size)
     shares = (words >> np.uint64(11)) * 2.0**-53
     times = pl.Series(bins.edges) if are_times(bins.edges) else None
     known = places < len(bins.labels)

@@ -29,7 +29,7 @@ from dpfast.kernels.selection.argmax import GUMBEL
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.selection.argmax import select
-from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
+from dpfast.randomness import Random, RandomSource, fresh_words, random_source
 from dpfast.showing import Shown
 from dpfast.synthesis.shares import selection_for
 
@@ -196,9 +196,8 @@ def punish_or_select(
 
 def _falls(probability: float, source: RandomSource) -> bool:
     """Return whether a coin falls that does so with this probability, or up to 2**-64 more often."""
-    word = np.empty(1, np.uint64)
-    Keystream(source.key()).words(Purpose.NOISE).fill(0, word)
-    return bool(int(word[0]) < math.ceil(Fraction(probability) * 2**_COIN_BITS))
+    word = int(fresh_words(source, 1)[0])
+    return bool(word < math.ceil(Fraction(probability) * 2**_COIN_BITS))
 
 
 def count_numbers(column: Column, kinds: int) -> NDArray[np.int64]:

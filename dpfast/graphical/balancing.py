@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.balancing import draw_balanced
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import RandomSource, fresh_words
 
 __all__ = ["balances", "draw_balanced_codes"]
 
@@ -64,7 +64,7 @@ def draw_balanced_codes(weights: TreeWeights, records: int, source: RandomSource
             offsets = np.concatenate([[0], np.cumsum([tree.sizes[a] * size for a in others])]).astype(np.int64)
             lacks = _fractions(int(offsets[-1]), source)
             own = _fractions(shares.size, source).reshape(shares.shape)
-            order = np.argsort(_words(records, source), kind="stable")
+            order = np.argsort(fresh_words(source, records), kind="stable")
             draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, codes[attribute])
             given.append(attribute)
             drawn.append(attribute)
@@ -80,13 +80,6 @@ def _shares(table: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def _fractions(number: int, source: RandomSource) -> NDArray[np.float32]:
     """Return numbers from -1/2 to 1/2."""
-    words = _words(-(-number // 2), source).view(np.uint32)[:number]
+    words = fresh_words(source, -(-number // 2)).view(np.uint32)[:number]
     found: NDArray[np.float32] = (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) - np.float32(0.5)
     return found
-
-
-def _words(number: int, source: RandomSource) -> NDArray[np.uint64]:
-    words = np.empty(number, np.uint64)
-    if number:
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
-    return words

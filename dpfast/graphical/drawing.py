@@ -12,7 +12,7 @@ from dpfast.graphical.balancing import balances, draw_balanced_codes
 from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import RandomSource, fresh_words
 
 __all__ = ["PART", "TreeRecords", "draw_parts"]
 
@@ -56,7 +56,7 @@ class TreeRecords:
             if weights.support is not None:
                 shares = kept_within(shares, self._by_rows(clique, weights.support[clique], totals.size))
             counts = np.empty(shares.shape, np.uint32)
-            share_records(shares, totals, self._words(totals.size), counts)
+            share_records(shares, totals, fresh_words(self._source, totals.size), counts)
             self._counts.append(counts)
 
     def parts(self, most: int = PART) -> Iterator[NDArray[np.uint32]]:
@@ -80,7 +80,7 @@ class TreeRecords:
                 given += codes[attribute]
             starts = np.zeros(len(counts) + 1, np.int64)
             order_by_code(given, starts, places)
-            draw_conditionally(counts, starts, places, self._words(records + len(counts)), drawn)
+            draw_conditionally(counts, starts, places, fresh_words(self._source, records + len(counts)), drawn)
             for attribute in self._new[clique][:0:-1]:
                 np.divmod(drawn, sizes[attribute], out=(drawn, given))
                 codes[attribute] = given
@@ -108,12 +108,6 @@ class TreeRecords:
         sums = table.sum(axis=tuple(place for place, a in enumerate(axes) if a not in common), dtype=np.int64)
         left = [a for a in axes if a in common]
         return np.ascontiguousarray(np.transpose(sums, [left.index(a) for a in common])).reshape(-1)
-
-    def _words(self, number: int) -> NDArray[np.uint64]:
-        words = np.empty(number, np.uint64)
-        if number:
-            Keystream(self._source.key()).words(Purpose.NOISE).fill(0, words)
-        return words
 
 
 def draw_parts(

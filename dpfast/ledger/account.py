@@ -187,7 +187,7 @@ def _merged(items: Sequence[AnyItem]) -> Sequence[AnyItem]:
 
 def no_allotment(name: str) -> LedgerError:
     """Return the error for an account that is not there."""
-    return LedgerError(f"this ledger has no allotment {name!r}; make it with ledger.allot({name!r}, epsilon=...)")
+    return LedgerError(f"this ledger has no allotment {name!r}; in Python ledger.allot({name!r}, epsilon=...) makes it")
 
 
 def already_allotted(name: str) -> LedgerError:

@@ -17,7 +17,7 @@ from dpfast.exact.amounts import budget_units
 from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.local_oracle import Values, length_of, take_rows
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.randomness import Keystream, Purpose, Random, random_source
+from dpfast.randomness import Random, fresh_words, random_source
 from dpfast.showing import Facts, Shown
 from dpfast.turns import Turns
 
@@ -205,8 +205,7 @@ class LocalStatisticalQueries(Shown):
         self.tolerance = statistical_query_tolerance(rows, epsilon, queries=queries, failure=failure)
         self.queries = _QUERIES.read("queries", queries)
         self._mean, self._values, self._random = BoundedMean((0, 1), epsilon), values, random_source(random)
-        words = np.empty(rows, np.uint64)
-        Keystream(self._random.key()).words(Purpose.NOISE).fill(0, words)
+        words = fresh_words(self._random, rows)
         # Equal words, which leave an order to chance no more, have a probability below rows**2 / 2**64.
         self._order = np.argsort(words, kind="stable")
         self._asked = 0

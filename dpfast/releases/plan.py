@@ -23,7 +23,7 @@ from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, pay, refuse_repeatable
 from dpfast.progress import TellStages, read_progress
-from dpfast.randomness import Keystream, Purpose, Random, SystemRandom, process_mark
+from dpfast.randomness import Purpose, Random, SystemRandom, fresh_words, process_mark
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
 from dpfast.releases.lazy import FiguresToCome, scan_figures
@@ -348,6 +348,4 @@ def _refuse_fork(process: tuple[int, int]) -> None:
 
 def bounding_words(count: int) -> NDArray[np.uint64]:
     """Return fresh words for choosing what a privacy unit keeps."""
-    words = np.empty(count, np.uint64)
-    Keystream(SystemRandom().key()).words(Purpose.BOUNDING).fill(0, words)
-    return words
+    return fresh_words(SystemRandom(), count, Purpose.BOUNDING)

@@ -137,7 +137,8 @@ def plan(
         ``"row"`` where each row is a unit by itself, as nobody has two; where the data have a column of that name, it
         is the column, and needs the bounds. Left out, each row is a unit as well, with a `PrivacyUnitWarning`.
     max_groups, max_rows_per_group
-        What is kept of each unit, chosen at random: needed with ``privacy_unit``. Where each query takes one number of
+        What is kept of each unit, chosen at random: needed with ``privacy_unit``; without ``by`` there is one group,
+        and ``max_groups`` may be left out. Where each query takes one number of
         a unit (`dpf.units`, `dpf.sum` with ``unit_bounds``, `dpf.mean` ``per="unit"``), all its rows in the groups that
         it keeps count, and ``max_rows_per_group`` may be left out; beside other queries it is for these. ``"auto"`` for
         one of them or both: chosen first and privately, with 15% of the budget, by noisy histograms of how many groups

@@ -95,6 +95,8 @@ class Request:
 
     def __post_init__(self) -> None:
         read_declared(self)
+        if not self.by and self.max_groups is None and self.privacy_unit not in (None, ROW):
+            object.__setattr__(self, "max_groups", 1)  # there is one group, which has all that a unit adds
         adapts = type(self.strategy) is str and self.strategy in ("auto", "adaptive")
         if not adapts and not isinstance(self.strategy, Strategy):
             raise ParameterError("strategy", self.strategy, '"auto", "adaptive" or one of dpf.strategies')

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.exact.balls import ball
 from dpfast.mechanisms.noise.exact import decided, unique_floor
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import RandomSource, fresh_words
 
 __all__ = ["LEVELS", "answer_at_random", "estimate_values", "false_answers", "places_of"]
 
@@ -69,8 +69,7 @@ def false_answers(epsilon: Fraction, values: int, neighbors: Neighbors) -> int:
 
 def answer_at_random(bits: NDArray[np.bool_], false: int, source: RandomSource) -> NDArray[np.bool_]:
     """Return 1 with probability 1/2 for every bit that is set, and with ``false`` / 2**64 for every other, exactly."""
-    words = np.empty(bits.size, np.uint64)
-    Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+    words = fresh_words(source, bits.size)
     # One comparison for each, whatever the bit is; no limit is above 2**63.
     return words < np.where(bits, np.uint64(_FAIR), np.uint64(false))
 

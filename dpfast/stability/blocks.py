@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import Purpose, RandomSource, fresh_words
 from dpfast.stability.rows import Loaded
 
 __all__ = ["Blocks", "assign_blocks"]
@@ -58,19 +58,13 @@ def assign_blocks(rows: Loaded, count: int, source: RandomSource, *, equal: bool
     if not equal:
         return Blocks(_drawn(rows.count, count, source), count)
     # Words of 64 bits: that two are the same is one chance in 2**64 for each pair, and would do no harm.
-    places = np.argsort(_words(rows.count, source))
+    places = np.argsort(fresh_words(source, rows.count, Purpose.BOUNDING))
     numbers = np.empty(rows.count, np.int64)
     numbers[places] = np.arange(rows.count) * count // max(rows.count, 1)
     return Blocks(numbers, count)
 
 
-def _words(count: int, source: RandomSource) -> NDArray[np.uint64]:
-    words = np.empty(count, np.uint64)
-    Keystream(source.key()).words(Purpose.BOUNDING).fill(0, words)
-    return words
-
-
 def _drawn(number: int, count: int, source: RandomSource) -> NDArray[np.int64]:
     """Return numbers below ``count``, uniform but for 2**-32: privacy asks only that the rows have no part in them."""
-    high = _words(number, source) >> np.uint64(32)
+    high = fresh_words(source, number, Purpose.BOUNDING) >> np.uint64(32)
     return ((high * np.uint64(count)) >> np.uint64(32)).astype(np.int64)

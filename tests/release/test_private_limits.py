@@ -191,7 +191,7 @@ def test_an_engine_is_refused():
 
 @pytest.mark.parametrize(("changed", "words"), [
     ({"max_rows_per_group": None}, "max_rows_per_group must be .* where privacy_unit is given"),
-    ({"max_groups": None}, "max_groups must be .* where privacy_unit is given"),
+    ({"max_groups": None, "by": "k"}, "max_groups must be .* where privacy_unit is given"),
     ({"privacy_unit": None}, "max_groups must be left out where each row is a unit"),
     ({"privacy_unit": None, "max_groups": 3}, "max_groups must be left out where each row is a unit"),
     ({"privacy_unit": None, "max_groups": None}, "max_rows_per_group must be left out where each row is a unit"),

@@ -6,6 +6,7 @@ nothing but what `Release.frame` holds.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,16 @@ DELAY_BOUNDS = (-20, 60)
 DELTA = 1e-6
 #: A ledger lasts for two runs; the third opens a new one and says so.
 RUNS_A_LEDGER = 2
+_LEDGER = "ledger-{}.db"
+_FIRST_LEDGER = _LEDGER.format(1)
 
+#: The queries that have charts, and all files that a demonstration may write beside its ledgers.
+_CHARTS = ("flights", "delay")
+_FILES = (
+    "flights.parquet",
+    "report.html",
+    *(f"{name}{end}" for name in _CHARTS for end in (".png", ".svg", "-all.svg")),
+)
 #: Routes in the table; in a chart, as `Release.plot` draws it; and in a chart of all of them.
 _SHOWN, _CHARTED, _MOST_CHARTED = 20, 30, 500
 
@@ -90,10 +100,11 @@ def run_demo(folder: Path, epsilon: float) -> None:
     Raises
     ------
     DpfastError
-        A package is missing, a parameter is not allowed, or a file cannot be written.
+        A package is missing, a parameter is not allowed, or a file cannot be written or is somebody else's.
 
     """
     check_plot(folder / "chart.png")
+    again = _was_run(folder)
     show = console().print
     with Progress() as progress:
         flights = read_flights()
@@ -110,7 +121,7 @@ def run_demo(folder: Path, epsilon: float) -> None:
             release = run_plan(plan, ledger, str(path), progress)
             progress("writing")
             outputs.save_frame(release.frame)
-        for query in ("flights", "delay"):
+        for query in _CHARTS:
             for suffix in (".png", ".svg"):
                 written.append(folder / f"{query}{suffix}")
                 release.plot(written[-1], query=query)
@@ -147,7 +158,18 @@ def run_demo(folder: Path, epsilon: float) -> None:
             f"The charts show {_CHARTED} of the {release.frame.height} routes: those of the most released flights, and "
             "those whose mean delay has the least\nnoise. flights-all.svg and delay-all.svg show all."
         )
-    show("Wrote " + ", ".join(str(file) for file in written) + ".")
+    show("Wrote " + ", ".join(str(file) for file in written) + (", over those of an earlier run." if again else "."))
+
+
+def _was_run(folder: Path) -> bool:
+    """Return whether an earlier demonstration wrote to a folder; where none did, its files are somebody else's."""
+    if (folder / _FIRST_LEDGER).exists():
+        return True
+    for name in _FILES:
+        if os.path.lexists(folder / name):
+            told = "is there already, and no demonstration wrote it"
+            raise FileTroubleError(f"{str(folder / name)!r} {told}; give another folder to --out")
+    return False
 
 
 def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
@@ -157,7 +179,7 @@ def _open_ledger(folder: Path, plan: Plan) -> tuple[Ledger, Path, list[Path]]:
     """
     used_up: list[Path] = []
     while True:
-        path = folder / f"ledger-{len(used_up) + 1}.db"
+        path = folder / _LEDGER.format(len(used_up) + 1)
         if not path.exists():
             # Doubling a float is exact, so that the budget holds exactly two charges.
             budget = (RUNS_A_LEDGER * plan.epsilon, RUNS_A_LEDGER * plan.delta)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.domain.impossible import Possible
-from dpfast.randomness import Keystream, Purpose, RandomSource
+from dpfast.randomness import RandomSource, fresh_words
 
 __all__ = ["Axis", "Grouping"]
 
@@ -152,8 +152,7 @@ class Grouping:
             if not axis.rare.size:
                 continue
             together = np.flatnonzero(own == axis.kept.size)
-            words = np.empty(together.size + 1, np.uint64)
-            Keystream(source.key()).words(Purpose.NOISE).fill(0, words)
+            words = fresh_words(source, together.size + 1)
             begins = np.append(0.0, np.cumsum(axis.shares)[:-1]) / axis.shares.sum()
             places = (np.arange(together.size) + math.ldexp(float(words[-1] >> np.uint64(11)), -53)) / together.size
             drawn = np.searchsorted(begins, places, side="right") - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import names_of, read_domain
+from dpfast.cli.domains import domain_options, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import read_schema, take_data
 from dpfast.cli.ledgers import open_or_create, shown_path
@@ -21,7 +21,6 @@ from dpfast.cli.options import (
     RHO,
     SCHEMA,
     Destination,
-    choice,
     dataset_name,
     destination_options,
 )
@@ -50,21 +49,7 @@ _MOST_SETS = 20_000
 )
 @FILES
 @click.option("--columns", required=True, metavar="COLUMN,...", help="What is counted.")
-@click.option(
-    "--values", "values", multiple=True, metavar="COLUMN:VALUE,...", help="A column's public values; repeatable."
-)
-@click.option("--bins", multiple=True, metavar="COLUMN:EDGE,...", help="Or a numeric column's public bins; repeatable.")
-@click.option(
-    "--domain", metavar="FILE", help="Or all of them, in a file that `dpfast domain` writes, or a public table."
-)
-@choice(
-    "--outside",
-    "drop",
-    "null",
-    "clamp",
-    text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
-)
-@click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own.")
+@domain_options
 @click.option(
     "--workload",
     metavar="KIND",
@@ -153,7 +138,11 @@ def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[s
     for text in written:
         kind, colon, number = text.partition(":")
         if not colon:
-            sets.append(tuple(names_of(text, "--workload")))
+            asked = names_of(text, "--workload")
+            if unknown := [name for name in asked if name not in names]:
+                mend = "add it, or write marginals:2 for all pairs"
+                raise CommandError(f"--workload names {unknown[0]!r}, which --columns does not; {mend}")
+            sets.append(tuple(asked))
             continue
         if kind != "marginals" or not number.isdecimal() or not 1 <= int(number) <= len(names):
             raise CommandError(
