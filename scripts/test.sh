@@ -1,8 +1,8 @@
 #!/bin/sh
 # Sets up virtual environments and runs everything that must hold: style, types, stamps, tests, doctests, the kernels
 # once more with bounds checked, quick benchmarks, and tests with the lowest versions of all packages. Every step is
-# run, whatever the others did; those that failed are named at the end, and the exit code is 1. Needs only Python (3.11 or
-# later) and pip.
+# run, whatever the others did; at the end stands how long each took, and which failed, and then the exit code is 1.
+# Needs only Python (3.11 or later) and pip.
 #
 #   sh scripts/test.sh            all of it
 #   sh scripts/test.sh ARGS       only pytest, with these arguments
@@ -21,6 +21,7 @@
 # the installation and the tests. Pages are opened in Chromium, which DPFAST_TEST_CHROMIUM=0 turns off likewise.
 set -eu
 cd "$(dirname "$0")/.."
+began=$(date +%s)
 python=${PYTHON:-python3}
 versions=${DPFAST_TEST_VERSIONS:-both}
 case $versions in
@@ -95,13 +96,24 @@ if [ $# -gt 0 ]; then
 fi
 
 failed=
+times=
+# took NAME: remembers how many seconds have passed since the step before.
+took() {
+    now=$(date +%s)
+    times="$times$(printf '%5d s  %s' $((now - before)) "$1")
+"
+    before=$now
+}
 # step NAME COMMAND...: runs the command, and remembers the name if it fails.
 step() {
     name=$1
     shift
     "$@" || failed="$failed, $name"
+    took "$name"
 }
 
+before=$began
+took "installing"
 step "ruff check" $bin/ruff check .
 step "ruff format" $bin/ruff format --check .
 step mypy $bin/mypy
@@ -123,4 +135,7 @@ if [ $versions = both ]; then
         echo "not run: tests with the lowest versions, which need python3.11"
     fi
 fi
+before=$began
+took "all of it"
+printf '%s' "$times"
 [ -z "$failed" ] || { echo "failed: ${failed#, }"; exit 1; }

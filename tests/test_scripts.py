@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,15 @@ STEPS = {
     "quick benchmarks": "-m dpfast bench --quick",
     "tests with the lowest versions": "tests/test_lowest_versions.py",
 }
+
+
+#: What is said of a step's time.
+TOOK = re.compile(r"^ *\d+ s  (.*)\n", re.MULTILINE)
+
+
+def said(done):
+    """Return what a run said beside the times of its steps."""
+    return TOOK.sub("", done.stdout)
 
 
 @pytest.fixture
@@ -57,7 +67,7 @@ def run(tmp_path):
         )
         (folder / name).chmod(0o755)
     # What the script needs beside these, and no initdb that a distribution left on the PATH.
-    for name in ("sh", "dirname", "mktemp", "rm", "env", "timeout", "printf"):
+    for name in ("sh", "dirname", "mktemp", "rm", "env", "timeout", "printf", "date"):
         (path / name).symlink_to(shutil.which(name))
 
     def run(failing="", *arguments, **settings):
@@ -76,7 +86,8 @@ def run(tmp_path):
 
 def test_every_step_runs_and_all_failures_are_told(run):
     done, called = run()
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, said(done), done.stderr) == (0, "", "")
+    assert TOOK.findall(done.stdout) == ["installing", *STEPS, "all of it"]
     assert [name for name, call in STEPS.items() if call not in called] == []
     for failing, names in (
         ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
@@ -116,7 +127,7 @@ def test_the_lowest_versions_are_run_alone_or_not_at_all(run):
     assert done.returncode == 0
     assert [name for name, call in STEPS.items() if call in called] == ["tests with the lowest versions"]
     done, called = run(DPFAST_TEST_VERSIONS="newest")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, said(done)) == (0, "")
     assert [name for name, call in STEPS.items() if call not in called] == ["tests with the lowest versions"]
     assert run(DPFAST_TEST_VERSIONS="latest")[0].returncode == 2
 
@@ -125,12 +136,12 @@ def test_where_the_python_of_the_lowest_versions_is_missing_it_is_said(run, tmp_
     (tmp_path / "path" / "python3.11").unlink()
     done, called = run()
     assert done.returncode == 0
-    assert done.stdout == "not run: tests with the lowest versions, which need python3.11\n"
+    assert said(done) == "not run: tests with the lowest versions, which need python3.11\n"
     assert [name for name, call in STEPS.items() if call not in called] == ["tests with the lowest versions"]
-    assert run("mypy")[0].stdout.splitlines()[-2:] == [done.stdout.strip(), "failed: mypy"]
+    assert said(run("mypy")[0]).splitlines() == [said(done).strip(), "failed: mypy"]
     (tmp_path / "path" / "python3.11").write_text("#!/bin/sh\nexit 1\n")  # of another version
     (tmp_path / "path" / "python3.11").chmod(0o755)
-    assert run()[0].stdout == done.stdout
+    assert said(run()[0]) == said(done)
     asked, called = run("", "-k", "this", DPFAST_TEST_VERSIONS="lowest")
     assert asked.returncode == 1
     assert "need Python 3.11" in asked.stderr

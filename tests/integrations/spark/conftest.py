@@ -63,6 +63,8 @@ def spark(tmp_path_factory):
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": events.as_uri(),
             "spark.driver.memory": "1g",
+            # Jobs are short: the optimizing compiler and the parallel collector take longer than they save.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         builder = SparkSession.builder.master("local[2,4]").appName("dpfast tests")
         for name, value in settings.items():
