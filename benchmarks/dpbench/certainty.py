@@ -135,7 +135,7 @@ def shares_by(found: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Return for each group how many combinations are within `CLOSE` of the best, beyond it, and beyond `FAR`.
 
     ``close`` and ``far`` are by the cross-fitted ratios, and ``low`` and ``high`` the 95% interval of the share that is
-    close, were the combinations drawn from many (Clopper, Pearson 1934); the others are by the intervals of `certainty`.
+    close, were the combinations drawn from many (Clopper, Pearson 1934); others are by the intervals of `certainty`.
     """
     from scipy import stats
 
