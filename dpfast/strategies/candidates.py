@@ -32,10 +32,27 @@ _SMALL = 128
 
 _MADE: WeakKeyDictionary[Workload, dict[int, Explicit]] = WeakKeyDictionary()
 
+#: What was found for a workload, as long as that lives: at most one list for each kind of budget.
+_FOUND: WeakKeyDictionary[Workload, dict[tuple[Literal[1, 2], ...], list[Strategy]]] = WeakKeyDictionary()
+
 
 def candidates(workload: Workload, budget: Budget) -> list[Strategy]:
-    """Return the strategies to consider: all with an error in closed form, and small ones made for the workload."""
+    """Return the strategies to consider: all with an error in closed form, and small ones made for the workload.
+
+    They are made once for a workload: of the budget they depend on no more than the kinds of noise that it allows.
+    """
     orders: list[Literal[1, 2]] = [1 if mechanism == "laplace" else 2 for mechanism in mechanisms_of(budget)]
+    try:
+        known = _FOUND.setdefault(workload, {})
+    except TypeError:  # a class of one's own that cannot be a key
+        return _all_for(workload, orders)
+    if tuple(orders) not in known:
+        known[tuple(orders)] = _all_for(workload, orders)
+    return list(known[tuple(orders)])
+
+
+def _all_for(workload: Workload, orders: list[Literal[1, 2]]) -> list[Strategy]:
+    """Return all strategies to consider for kinds of noise."""
     if workload.cells > LARGEST_ARRAY:
         return _without_cells(workload, orders)
     found: list[Strategy] = [Identity(workload.shape)]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from weakref import WeakKeyDictionary
 
 from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, PrivacyUnit, read_neighbors
@@ -19,6 +20,8 @@ from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import ANY_WORKLOAD, AskedOfAny, Workload
 
 __all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
+
+_ERRORS: WeakKeyDictionary[Workload, WeakKeyDictionary[Strategy, float]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,11 +81,23 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
     """Return a strategy with its noise under a budget, and the error that it will make."""
     if strategy.shape != workload.shape:
         raise ParameterError("strategy", Words(f"one of shape {strategy.shape}"), f"one of shape {workload.shape}")
-    noise, error = cheapest_noise(strategy.sensitivity(unit), budget), strategy.error(workload)
+    noise, error = cheapest_noise(strategy.sensitivity(unit), budget), _error(strategy, workload)
     if not math.isfinite(error):
         allowed = "one whose measurements determine all answers to the workload"
         raise ParameterError("strategy", strategy.name, allowed, "measure more, or ask less")
     return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
+
+
+def _error(strategy: Strategy, workload: Workload) -> float:
+    """Return `Strategy.error`, which the budget has no part in, worked out once as long as both live."""
+    try:
+        known = _ERRORS.setdefault(workload, WeakKeyDictionary())
+        if strategy in known:
+            return known[strategy]
+    except TypeError:  # classes of one's own that cannot be keys
+        return strategy.error(workload)
+    known[strategy] = error = strategy.error(workload)
+    return error
 
 
 def _no_strategies() -> Iterator[object]:

@@ -28,7 +28,7 @@ from dpfast.threads import thread_count
 from dpfast.workloads.histograms import Counts, counted
 from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 
-__all__ = ["MatrixRelease", "charge_of", "draw_cells", "matrix_mechanism"]
+__all__ = ["MatrixRelease", "charge_of", "draw_cells", "draw_columns", "matrix_mechanism"]
 
 CONFIDENCE = Number(0, 1, above=True, below=True)
 NONNEGATIVE = Flag()
@@ -234,7 +234,13 @@ def draw_cells(
     strategy: Strategy, noise: IntegerNoise, histogram: NDArray[np.int64], random: RandomSource, threads: int | None
 ) -> NDArray[np.float64]:
     """Measure a histogram with noise, and return the least-squares cells; every call costs the noise's event."""
+    return strategy.reconstruct(draw_columns(strategy, noise, histogram, random, threads), threads=threads)
+
+
+def draw_columns(
+    strategy: Strategy, noise: IntegerNoise, histogram: NDArray[np.int64], random: RandomSource, threads: int | None
+) -> list[NDArray[np.int64]]:
+    """Measure a histogram with noise, and return what was measured; every call costs the noise's event."""
     # Exact columns are let go as soon as they have their noise.
     exact = strategy.measure(histogram, threads=threads)
-    noisy = [noise.add(exact.pop(0), random, threads) for _ in range(len(exact))]
-    return strategy.reconstruct(noisy, threads=threads)
+    return [noise.add(exact.pop(0), random, threads) for _ in range(len(exact))]

@@ -20,11 +20,13 @@ from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.choosing import Considered, consider, read_unit
 from dpfast.strategies.identity import Identity
-from dpfast.strategies.matrix_mechanism import draw_cells
+from dpfast.strategies.marginals import MarginalTables
+from dpfast.strategies.matrix_mechanism import draw_cells, draw_columns
 from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
+from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
 from dpfast.synthesis.histograms.width import is_wide
@@ -36,6 +38,8 @@ __all__ = ["estimate_histogram"]
 
 #: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors...
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
+#: ...or fewer for marginals, as the noise is taken out of them...
+_RECORDS_FOR_MARGINALS = 70.0
 #: ...or so many cells are full, along one axis and in the plane, where a full one counts as one and others in part.
 _FULL_CELLS = {1: 0.7, 2: 0.25}
 #: Cells are full from so many scales of the noise on; so many thousandths of the budget look for them.
@@ -73,8 +77,8 @@ def estimate_histogram(
         records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), or a
         fiftieth for the density: the sum of all counts, each of which counts no more than ten scales of the noise,
         which a record changes by 1 at most. The rest pays for the method that this noisy number chooses. By adaptive
-        composition both together cost at most the budget. What takes noise out of measured cells sees nothing but
-        these and the public noise.
+        composition both together cost at most the budget. What takes noise out of measured cells and tables sees
+        nothing but these, the noisy number of records and the public noise.
 
     Parameters
     ----------
@@ -105,9 +109,11 @@ def estimate_histogram(
     fewer than 0.7 records a cell, in scales of the noise (0.03 in the plane), the adaptive hierarchy is taken.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
-    form where most cells are full: hold ten scales of the noise. Where no hierarchy comes near to a closed form, as for
-    marginals, this is taken if there are 200 times as many records as it errs. Noise that leaves nearly all whole
-    numbers as they are (epsilon above about 4) leaves the choice to closed forms alone.
+    form where most cells are full: hold ten scales of the noise. Where no hierarchy comes near to a closed form this is
+    taken if there are 200 times as many records as it errs. Marginals are measured as tables if there are 70 times as
+    many (``"marginals without noise"``): what the entries of each are expected to hold given all of them is found as
+    for cells, and their product, or their least squares where an attribute is in several tables, is the estimate. Noise
+    that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the choice to closed forms alone.
 
     References
     ----------
@@ -133,6 +139,7 @@ def estimate_histogram(
     noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     choice = _Choice.of(task)
     prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)
+    records = None if prepared.records is None else (prepared.records, 0.0)
     if choice.asks is not None and not choice.is_closed(task, prepared, noise):
         tree = Tree(task, prepared, noise, _DENSITY_PARTS if choice.asks == "density" else 0)
         if choice.asks == "density" or not choice.is_crowded(tree):
@@ -140,8 +147,9 @@ def estimate_histogram(
             estimate = tree.estimate()
             estimate.rounds = estimate.rounds.select(pl.lit("adaptive hierarchy").alias("method"), pl.all())
             return estimate
+        records = float(tree.levels[0].value[0]), float(tree.levels[0].variance[0])
     show("measuring cells")
-    return _measured(task, prepared, choice, threads)
+    return _measured(task, prepared, choice, records, threads)
 
 
 @dataclass(frozen=True)
@@ -177,7 +185,8 @@ class _Choice:
             return cls(taken, "records", crowded * task.cells * taken.noise.deviation / math.sqrt(2.0))
         nested = [one.rmse for one in counted if isinstance(one.strategy, (Identity, Nested, Product))]
         if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
-            return cls(taken, "records", _MANY_RECORDS * taken.rmse)
+            many = _RECORDS_FOR_MARGINALS if isinstance(taken.strategy, MarginalTables) else _MANY_RECORDS
+            return cls(taken, "records", many * taken.rmse)
         return cls(_cells_or_best(_considered(task, _DENSITY_PARTS)), "density", _FULL_CELLS[axes])
 
     def is_closed(self, task: Task, prepared: Prepared, noise: Noise) -> bool:
@@ -211,19 +220,32 @@ def _considered(task: Task, spent: int) -> list[Considered]:
 
 
 def _cells_or_best(among: list[Considered]) -> Considered:
-    """Return every cell by itself, if it does not err much more than the best strategy, else that."""
+    """Return every cell or marginals by themselves, if that does not err much more than the best strategy, else that.
+
+    Their noise can be taken out.
+    """
     best = min(among, key=lambda one: one.rmse)
-    return next((one for one in among if isinstance(one.strategy, Identity) and one.rmse <= _ABOUT * best.rmse), best)
+    near = [one for one in among if one.rmse <= _ABOUT * best.rmse]
+    return next((one for kind in (Identity, MarginalTables) for one in near if isinstance(one.strategy, kind)), best)
 
 
-def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | None) -> Estimate:
-    """Return the estimate by a strategy in closed form, without the noise where cells are measured by themselves."""
+def _measured(
+    task: Task, prepared: Prepared, choice: _Choice, records: tuple[float, float] | None, threads: int | None
+) -> Estimate:
+    """Return the estimate by a strategy in closed form, without most of the noise of cells and of marginals.
+
+    ``records`` is what is known of their number, and the variance of that; None for nothing.
+    """
     best, shape = choice.closed, task.workload.shape
-    cells = draw_cells(best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads)
     name, deviations = best.strategy.name, None
+    drawn = best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads
     if isinstance(best.strategy, Identity):
-        name, cells = "cells without noise", denoised(cells.reshape(shape), best.noise, threads)
+        name, cells = "cells without noise", denoised(draw_cells(*drawn).reshape(shape), best.noise, threads)
+    elif isinstance(best.strategy, MarginalTables):
+        name = "marginals without noise"
+        cells = cells_of_tables(best.strategy, draw_columns(*drawn), best.noise, records, threads)
     else:
+        cells = draw_cells(*drawn)
         deviations = lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload))  # noqa: E731
     return Estimate(
         cells,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import dpfast as dpf
 from dpfast.accounting.accountants import basic, gdp, zcdp
 from dpfast.errors import ParameterError
+from dpfast.strategies import candidates
 from dpfast.strategies import noise as noises
 from dpfast.testing import SeededRandom
 
@@ -255,6 +258,29 @@ def test_the_best_is_the_least_of_all_considered():
     assert choice.strategy is choice.considered[0].strategy
     assert {"identity", "H16", "H2 with root", "Haar wavelet"} <= {one.strategy.name for one in choice.considered}
     assert str(choice).count("\n") == len(errors) - 1
+
+
+def test_what_was_worked_out_for_a_workload_is_kept_as_long_as_it_lives(monkeypatch):
+    """The same choice again looks for no strategy and works out no error; another kind of noise does, once."""
+    searched, worked_out = [], []
+    kind = type(made.hierarchy(9, 3))
+    search, error = candidates._all_for, kind.error
+    monkeypatch.setattr(candidates, "_all_for", lambda *given: searched.append(given[1]) or search(*given))
+    monkeypatch.setattr(kind, "error", lambda own, asked: worked_out.append(own) or error(own, asked))
+    workload = workloads.prefix(1024)
+    first = made.choose(workload, epsilon=1)
+    looked = len(worked_out)
+    again, dearer = made.choose(workload, epsilon=1), made.choose(workload, epsilon=0.25)
+    assert (searched, len(worked_out)) == ([[1]], looked)
+    assert looked > 0
+    assert [one.rmse for one in again.considered] == [one.rmse for one in first.considered]
+    assert dearer.best.rmse == pytest.approx(4 * first.best.rmse, rel=0.05)
+    made.choose(workload, epsilon=1, delta=1e-6)
+    assert searched == [[1], [1, 2]]
+    alive = weakref.ref(workload)
+    del workload, first, again, dearer
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.parametrize(

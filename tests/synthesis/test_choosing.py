@@ -59,6 +59,24 @@ def test_the_density_and_the_strategy_cost_the_budget_together(monkeypatch, neig
     assert columns[0][0].tolist() == [50 * moved * 1024]
 
 
+@pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
+@pytest.mark.parametrize("shape", [(32, 32), (64, 9)])
+def test_the_number_of_records_and_marginals_cost_the_budget_together(monkeypatch, neighbors, moved, shape):
+    """Soundness rule 10, in rationals: a record is in one entry of each table, measured times its weight."""
+    columns = drawn(monkeypatch)
+    counts, workload = np.full(shape, 5_000), dpf.workloads.marginals(shape, k=1)
+    estimate = dpf.estimate_histogram(counts, workload, epsilon=0.2, neighbors=neighbors, random=SeededRandom(1))
+    assert estimate.rounds["method"].to_list() == ["marginals without noise"]
+    weights = [round(values.sum() / counts.sum()) for values, _ in columns]
+    assert sum(values.size for values, _ in columns[-2:]) == len(workload)
+    assert (neighbors == "add_remove") == (len(columns) == 3)
+    spent = sum(
+        Fraction(weight * moved) / Fraction(float(scales.flat[0]))
+        for weight, (_, scales) in zip(weights, columns, strict=True)
+    )
+    assert Fraction(199, 1000) < spent <= Fraction(1, 5)
+
+
 @pytest.mark.parametrize("moves", [False, True])
 def test_one_record_changes_the_density_by_one_at_most(moves, seed):
     """Random histograms and neighbours; the bound is met."""
@@ -92,7 +110,7 @@ def test_wide_queries_take_the_tree_unless_cells_are_full():
 
 def test_marginals_take_the_tree_only_where_records_are_few():
     workload = dpf.workloads.marginals((64, 64), k=1)
-    for records, method in ((1, "adaptive hierarchy"), (1_000, "marginals")):
+    for records, method in ((0, "adaptive hierarchy"), (1_000, "marginals without noise")):
         counts = np.full((64, 64), records)
         estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(1))
         assert method in estimate.rounds["method"][0]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpfast.kernels.histograms.siblings import fit_siblings, shrink_siblings
 from dpfast.synthesis.histograms.boxes import Boxes
 
-__all__ = ["Drawn", "Level", "draw_together", "settle"]
+__all__ = ["Drawn", "Level", "draw_together", "drawn_to_none", "settle"]
 
 Floats = NDArray[np.float64]
 
@@ -146,13 +146,12 @@ def draw_together(level: Level, above: Level, parents: NDArray[np.int64], tail: 
     return Drawn(value, moved, sums, variances)
 
 
-def _shrink(root: Level) -> None:
+def drawn_to_none(records: float, variance: float) -> float:
     """Draw the number of records to 0 as far as it may be nothing but noise: a few records would drown in it.
 
     By the variance of its noise, times `_DOUBT`, over itself: the rule of James and Stein for one number.
     """
-    records = np.maximum(root.value, _TINY)
-    root.value[:] = np.maximum(root.value - _DOUBT * root.variance / records, 0.0)
+    return max(records - _DOUBT * variance / max(records, _TINY), 0.0)
 
 
 def settle(levels: list[Level], tail: float) -> None:
@@ -164,7 +163,8 @@ def settle(levels: list[Level], tail: float) -> None:
         weight = own / np.maximum(own + drawn.variances, _TINY)
         above.value[parents] += weight * (drawn.sums - above.value[parents])
         above.variance[parents] = weight * drawn.variances
-    _shrink(levels[0])
+    root = levels[0]
+    root.value[0] = drawn_to_none(float(root.value[0]), float(root.variance[0]))
     for above, below in pairwise(levels):
         drawn = draw_together(below, above, below.parents, tail)
         held = np.where(drawn.value == 0.0, below.variance * _HELD, below.variance)
