@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 from dpfast.bench import Case, Wish
@@ -24,4 +25,5 @@ def cases(suite: str, wish: Wish) -> list[Case]:
     homes = _HOMES[suite]
     if wish.own is not None:
         homes = tuple(home for home in homes if home == "own")
-    return [case for home in homes for case in import_module(f".{home}", __package__).cases(suite, wish)]
+    found = (case for home in homes for case in import_module(f".{home}", __package__).cases(suite, wish))
+    return [replace(case, is_known=wish.own is None) for case in found]

@@ -15,7 +15,17 @@ from typing import Any, TypeAlias
 
 from dpfast.bench.rounds import told_error
 
-__all__ = ["CONTESTANTS", "FAILED", "Contestant", "Peers", "Statistics", "failed_lines", "imported", "missing_lines"]
+__all__ = [
+    "CONTESTANTS",
+    "FAILED",
+    "Contestant",
+    "Peers",
+    "Statistics",
+    "failed_lines",
+    "few",
+    "imported",
+    "missing_lines",
+]
 
 #: By name, what is run and how many values it takes.
 Peers: TypeAlias = dict[str, tuple[Callable[[], Any], int]]
@@ -72,6 +82,11 @@ CONTESTANTS = (
     Contestant("scikit-learn", "sklearn", "scikit-learn"),
     Contestant("PySpark", "pyspark", "pyspark", program="java"),
 )
+
+
+def few(values: Any, most: int) -> Any:
+    """Return the first values, for what takes one at a time: so many of 5 million and more, and fewer of fewer."""
+    return values[: max(1, min(most, most * len(values) // 5_000_000))]
 
 
 def missing_lines() -> list[str]:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import Peers, Statistics, imported
+from . import Peers, Statistics, few, imported
 
 
 def noise(values: np.ndarray, kind: str, scale: float) -> Peers:
     """Return its noise on the first values."""
     if (mechanisms := imported("diffprivlib.mechanisms")) is None:
         return {}
-    few = values[: min(len(values), 5_000)].tolist()
+    some = few(values, 5_000).tolist()
     if kind == "laplace" and values.dtype == np.int64:
         mechanism = mechanisms.Geometric(epsilon=1.0, sensitivity=round(scale))
     elif kind == "laplace":
@@ -21,7 +21,7 @@ def noise(values: np.ndarray, kind: str, scale: float) -> Peers:
     else:
         gaussian = mechanisms.GaussianDiscrete if values.dtype == np.int64 else mechanisms.Gaussian
         mechanism = gaussian(epsilon=0.5, delta=1e-5, sensitivity=1)
-    return {"diffprivlib": (lambda: [mechanism.randomise(value) for value in few], len(few))}
+    return {"diffprivlib": (lambda: [mechanism.randomise(value) for value in some], len(some))}
 
 
 def noisy(scale: float) -> Callable[[float, int], list[float]] | None:

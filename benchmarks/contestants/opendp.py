@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import Peers, Statistics, imported
+from . import Peers, Statistics, few, imported
 
 
 def _prelude() -> Any:
@@ -20,13 +20,13 @@ def noise(values: np.ndarray, kind: str, scale: float) -> Peers:
     """Return its noise on the first values, as a list, which is what it takes."""
     if (dp := _prelude()) is None:
         return {}
-    few = values[: min(len(values), 20_000)]
+    some = few(values, 20_000)
     atom = "i64" if values.dtype == np.int64 else "f64"
     domain = dp.vector_domain(dp.atom_domain(T=atom, nan=False) if atom == "f64" else dp.atom_domain(T=atom))
     metric = dp.l1_distance(T=atom) if kind == "laplace" else dp.l2_distance(T="f64" if atom == "f64" else atom)
     make = dp.m.make_laplace if kind == "laplace" else dp.m.make_gaussian
     measurement = make(domain, metric, scale=scale)
-    listed = few.tolist()
+    listed = some.tolist()
     return {"OpenDP": (lambda: measurement(listed), len(listed))}
 
 

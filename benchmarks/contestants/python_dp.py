@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import Peers, Statistics, imported
+from . import Peers, Statistics, few, imported
 
 _MECHANISMS = "pydp.algorithms.numerical_mechanisms"
 
@@ -15,12 +15,12 @@ def noise(values: np.ndarray, kind: str, scale: float) -> Peers:
     """Return its noise on the first values."""
     if (mechanisms := imported(_MECHANISMS)) is None:
         return {}
-    few = values[: min(len(values), 20_000)].tolist()
+    some = few(values, 20_000).tolist()
     if kind == "laplace":
         mechanism = mechanisms.LaplaceMechanism(epsilon=1.0, sensitivity=scale)
     else:
         mechanism = mechanisms.GaussianMechanism(0.5, 1e-5, 1.0)
-    return {"python-dp": (lambda: [mechanism.add_noise(value) for value in few], len(few))}
+    return {"python-dp": (lambda: [mechanism.add_noise(value) for value in some], len(some))}
 
 
 def noisy(scale: float) -> Callable[[float, int], list[float]] | None:

@@ -97,6 +97,8 @@ class Case:
     alone
         Whether it is measured in a process of its own where there is time: what ran before changes how memory is handed
         out.
+    is_known
+        Whether another process finds it by its suite and name, so that it is measured there.
 
     """
 
@@ -105,6 +107,7 @@ class Case:
     measure: Callable[[Wish], Iterable[Measured]]
     is_quick: bool = False
     alone: bool = False
+    is_known: bool = False
 
 
 def measured_in_turns(

@@ -55,9 +55,9 @@ def ratios(frame: pl.DataFrame, caption: str) -> Html:
 def _row(row: dict[str, object], rules: str, low: float, high: float) -> str:
     ends = [_across(float(row[name]), low, high) for name in ("ratio", "ratio_low", "ratio_high")]  # type: ignore[arg-type]
     said, _, between = ratio(row).partition(" ")
-    size = f"{row['size']:,}"
+    size = f", {row['size']:,}" if row["size"] != 1 else ""  # a run of one thing
     return (
-        f'<li><span class="label">{text(str(row["name"]))}<br>{text(str(row["contestant"]))}, {size}</span> '
+        f'<li><span class="label">{text(str(row["name"]))}<br>{text(str(row["contestant"]))}{size}</span> '
         f'<span class="said">{text(said)}</span> <span class="ends">{text(between.strip("()"))}</span>'
         f'<svg width="100%" height="28" aria-hidden="true">{rules}'
         f'<line class="whisker" x1="{ends[1]}" x2="{ends[2]}" y1="50%" y2="50%"/>'
@@ -83,7 +83,7 @@ def costs(frame: pl.DataFrame, name: str) -> Html:
     for tick in _powers(low, high):
         at = 1 - _part(tick, low, high)
         rules.append(_rule(0, _WIDTH, at * _HEIGHT, at * _HEIGHT))
-        names.append(f'<text x="60" y="{100 * at:.3f}%" dy="4" text-anchor="end">{text(human(tick))}</text>')
+        names.append(f'<text x="54" y="{100 * at:.3f}%" dy="4" text-anchor="end">{text(human(tick))}</text>')
     rules += [_rule(x, x, 0, _HEIGHT) for tick in _powers(left, right) for x in [_WIDTH * _part(tick, left, right)]]
     lines, told = [], []
     for (who, some), (word, stroke) in zip(
@@ -102,8 +102,14 @@ def costs(frame: pl.DataFrame, name: str) -> Html:
         f'preserveAspectRatio="none">{"".join(rules + lines)}</svg>'
         f'<p class="ends"><span>{left:,.10g} values</span><span>{right:,.10g} values</span></p></div>'
     )
-    caption = f"Time of a value by how many there are: {', '.join(told)}."
+    caption = " ".join([f"Time of a value by how many there are: {', '.join(told)}.", *_bends(each)])
     return join([Html(f"<h3>{text(name)}</h3>"), figure(drawn, caption)])
+
+
+def _bends(frame: pl.DataFrame) -> list[str]:
+    """Return what is said of where costs bend, a sentence of each contestant that has one."""
+    noted = frame.filter(pl.col("note") != "").select("contestant", "note")
+    return [f"{who}: {note}." for who, note in noted.iter_rows()]
 
 
 def _rule(x1: float, x2: float, y1: float, y2: float) -> str:

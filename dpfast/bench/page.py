@@ -79,18 +79,24 @@ def _section(suite: str, frame: pl.DataFrame) -> Section:
     headers = [Cell(header, place > 1) for place, header in enumerate(HEADERS)]
     rows = [[Cell(cell, place > 1) for place, cell in enumerate(cells(row))] for row in frame.iter_rows(named=True)]
     caption = f"All figures of the suite {suite}"
-    notes = [noted(row) for row in frame.iter_rows(named=True) if row["note"]]
-    parts = [paragraph(_TOLD[suite]), *_charts(frame), scrolled(table(caption, headers, rows, keys=2), caption)]
+    several = _of_several_sizes(frame)
+    # What is said of costs at several sizes stands below their chart.
+    notes = [noted(row) for row in frame.iter_rows(named=True) if row["note"] and row["name"] not in several]
+    drawn = _charts(frame, several)
+    parts = [paragraph(_TOLD[suite]), *drawn, scrolled(table(caption, headers, rows, keys=2), caption)]
     return Section(suite.capitalize(), [*parts, bullets(notes)] if notes else parts)
 
 
-def _charts(frame: pl.DataFrame) -> list[Html]:
+def _of_several_sizes(frame: pl.DataFrame) -> list[str]:
+    """Return the cases whose costs are drawn; contestants that took fewer values than ours are no size of their own."""
+    ours = frame.filter(pl.col("median") > 0, contestant="dpfast", unit="s")
+    sizes = ours.group_by("name", maintain_order=True).agg(pl.col("size").n_unique())
+    return sizes.filter(pl.col("size") > 1)["name"].to_list()
+
+
+def _charts(frame: pl.DataFrame, several: list[str]) -> list[Html]:
     """Return charts: of cases with one size all ratios, of those with several what a value costs."""
-    timed = frame.filter(pl.col("median") > 0)
-    # Contestants that took fewer values are no size of their own: every size has a row of ours.
-    sizes = timed.filter(contestant="dpfast").group_by("name", maintain_order=True).agg(pl.col("size").n_unique())
-    several = sizes.filter(pl.col("size") > 1)["name"].to_list()
-    drawn = [costs(timed.filter(name=name), name) for name in several]
+    drawn = [costs(frame.filter(pl.col("median") > 0, name=name), name) for name in several]
     shown = frame.filter(pl.col("ratio") > 0, ~pl.col("name").is_in(several))
     if shown.height:
         left = f" The first {_MOST} of {shown.height:,}; the table has all." if shown.height > _MOST else ""

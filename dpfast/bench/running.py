@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
@@ -15,9 +12,10 @@ from dpfast.bench.cases import SUITES, Case, Measured, Wish
 from dpfast.bench.finding import suite_module
 from dpfast.bench.results import About, rows_of
 from dpfast.bench.rounds import told_error
+from dpfast.bench.worker import Worker
 from dpfast.errors import ParameterError
 
-__all__ = ["Run", "cases_of", "measure_alone", "run_cases"]
+__all__ = ["Run", "cases_of", "run_cases"]
 
 
 @dataclass
@@ -74,50 +72,30 @@ def run_cases(
 ) -> None:
     """Measure cases into a run, and show the rows of each as it is done. An interrupt ends it; the rows stay.
 
-    What contestants print goes to standard error: on standard output stand tables, or a document.
+    Cases of the suites are measured in another process: a library that crashes takes one case with it. What contestants
+    print never goes to standard output, where tables stand, or a document.
     """
-    for case in cases:
-        wish.tell(f"{case.suite}: {case.name}")
-        try:
-            if case.alone and not wish.is_quick and wish.own is None:
-                measured = measure_alone(case, wish)
-            else:
-                with redirect_stdout(sys.stderr):
-                    measured = list(case.measure(wish))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # also sys.exit() in a mechanism
-            measured = [Measured("dpfast", 0, (), failure="raised", note=told_error(error))]
-        rows = rows_of(case, measured, about)
-        run.rows += rows
-        shown(case, rows)
-    run.is_whole = True
+    worker = Worker()
+    try:
+        for case in cases:
+            wish.tell(f"{case.suite}: {case.name}")
+            measured = worker.measure(case, wish) if case.is_known else _measured_here(case, wish)
+            if case.alone and not wish.is_quick:
+                worker.end()
+            rows = rows_of(case, measured, about)
+            run.rows += rows
+            shown(case, rows)
+        run.is_whole = True
+    finally:
+        worker.end(at_once=not run.is_whole)
 
 
-def measure_alone(case: Case, wish: Wish) -> list[Measured]:
-    """Measure a case in a process of its own, as in a script of a user.
-
-    Raises
-    ------
-    RuntimeError
-        The process failed.
-
-    """
-    command = [sys.executable, "-m", "dpfast.bench", case.suite, case.name, str(wish.largest)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == -2:
-        raise KeyboardInterrupt
-    if done.returncode:
-        told = (done.stderr.strip().splitlines() or [""])[-1]
-        raise RuntimeError(f"its process ended with {done.returncode}: {told}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    suite_module("contestants").FAILED.update(found["failed"])
-    return [Measured(**{**one, "figures": tuple(one["figures"])}) for one in found["measured"]]
-
-
-def measure_here(suite: str, name: str, largest: int) -> str:
-    """Measure one case in this process, and return what was measured, and whose import failed, as JSON."""
-    wish = Wish(largest=largest)
-    case = next(case for case in cases_of([suite], wish) if case.name == name)
-    measured = [dataclasses.asdict(one) for one in case.measure(wish)]
-    return json.dumps({"measured": measured, "failed": suite_module("contestants").FAILED})
+def _measured_here(case: Case, wish: Wish) -> list[Measured]:
+    """Measure what only this process knows."""
+    try:
+        with redirect_stdout(sys.stderr):
+            return list(case.measure(wish))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also sys.exit() in a mechanism
+        return [Measured("dpfast", 0, (), failure="raised", note=told_error(error))]

@@ -65,7 +65,7 @@ def cells(row: dict[str, Any]) -> list[str]:
     return [
         row["name"],
         row["contestant"],
-        f"{row['size']:,}",
+        f"{row['size']:,}" if row["size"] != 1 else "",  # a run of one thing
         figure(row.get("median"), row["unit"]) + peak,
         row["failure"] or ratio(row),
     ]

@@ -286,10 +286,12 @@ def _tell_end(run: Run, wish: Wish, targets: dict[str, Target | None], *, interr
     from dpfast.bench.finding import suite_module
     from dpfast.bench.results import to_frame
 
-    failed = suite_module("contestants").failed_lines()
+    contestants = suite_module("contestants")
+    failed = contestants.failed_lines()
     written = [str(target.path) for target in targets.values() if target is not None and run.rows]
     if wants_document():
-        write_document(is_whole=run.is_whole, written=written, not_run=failed, rows=to_frame(run.rows).to_dicts())
+        not_run = [*contestants.missing_lines(), *failed]
+        write_document(is_whole=run.is_whole, written=written, not_run=not_run, rows=to_frame(run.rows).to_dicts())
     else:
         for line in failed:
             click.echo(line)
