@@ -12,7 +12,7 @@ from dpfast.arguments import Number, Real, Special
 from dpfast.attacks.mechanisms import Mechanism, ask
 from dpfast.attacks.records import Table, read_table
 from dpfast.errors import ParameterError, Words
-from dpfast.showing import Facts, Shown
+from dpfast.showing import Facts, Shown, number_of
 from dpfast.workloads.histograms import array_of, no_arrays
 
 __all__ = ["Membership", "membership", "membership_scores"]
@@ -181,7 +181,7 @@ def membership(
     share = _SHARE.read("false_positives", false_positives)
     if inside.shape[1] != outside.shape[1]:
         raise ParameterError(
-            "outsiders", Words(f"{outside.shape[1]} attributes"), f"{inside.shape[1]}, as members have"
+            "outsiders", Words(f"{number_of(outside.shape[1], 'attribute')}"), f"{inside.shape[1]}, as members have"
         )
     expected = _means(outside.mean(axis=0) if population is None else population, "population", inside.shape[1])
     released = ask(mechanism, inside.mean(axis=0))

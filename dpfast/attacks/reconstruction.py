@@ -22,7 +22,7 @@ from dpfast.attacks.linear_queries import (
 from dpfast.attacks.mechanisms import Mechanism, ask
 from dpfast.attacks.records import Records, read_records
 from dpfast.errors import ParameterError
-from dpfast.showing import Facts, Shown
+from dpfast.showing import Facts, Shown, number_of
 
 __all__ = ["Reconstruction", "differencing", "reconstruction"]
 
@@ -77,7 +77,8 @@ class Reconstruction(Shown):
         found = int((self.records == self.guess).sum())
         size = self.records.size
         return (
-            f"{found:,} of {size:,} records recovered ({self.recovered:.1%}) from {self.queries:,} answers with errors"
+            f"{found:,} of {number_of(size, 'record')} recovered ({self.recovered:.1%}) from "
+            f"{number_of(self.queries, 'answer')} with errors"
             f" of {self.noise:.3g}; guessing is right for {self.guessing:.1%}"
         )
 

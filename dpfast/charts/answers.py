@@ -21,7 +21,9 @@ from dpfast.charts.look import (
     rows_of,
     save_plot,
     some_of,
+    whole_axis,
 )
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -70,7 +72,7 @@ def draw_answers(
     ends = (answers, answers) if interval is None else interval
     columns = {"query": shown, "answer": answers[shown], "lower": ends[0][shown], "upper": ends[1][shown]}
     base = alt.Chart(rows_of(columns))
-    x = alt.X("query:Q", axis=number_axis("query", tickMinStep=1), scale=alt.Scale(nice=False, padding=8))
+    x = alt.X("query:Q", axis=whole_axis("query", answers.size - 1), scale=alt.Scale(nice=False, padding=8))
     axis = number_axis("answer")
     marks = []
     if interval is not None:
@@ -82,7 +84,7 @@ def draw_answers(
     marks.append(dots.encode(x=x, y=alt.Y("answer:Q", axis=axis), tooltip=told))
     sums = "estimated histogram" if interval is None else "noisy histogram; the lines are 95% intervals"
     said = f"Differentially private: all answers are sums over one {sums}. {_said(shown.size, answers.size)}"
-    chart = layer(f"{answers.size:,} answers" if title is None else title, [said], *marks, height=_HEIGHT)
+    chart = layer(f"{number_of(answers.size, 'answer')}" if title is None else title, [said], *marks, height=_HEIGHT)
     save_plot(chart, path)
     return chart
 
@@ -136,4 +138,8 @@ def draw_errors(
 
 def _said(shown: int, queries: int) -> str:
     assert shown <= MOST_ROWS
-    return f"{shown:,} of {queries:,} queries." if shown < queries else f"{queries:,} queries."
+    return (
+        f"{shown:,} of {number_of(queries, 'query', 'queries')}."
+        if shown < queries
+        else f"{number_of(queries, 'query', 'queries')}."
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpfast.charts.look import DOT, FAINT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -65,7 +66,7 @@ def draw_recovery(
         found.mark_line(color=DOT),
         found.mark_circle(color=DOT, size=50, opacity=1).encode(tooltip=["noise:Q", share]),
     ]
-    notes = [f"{records:,} records. Not private: the truth was used to count what is right."]
+    notes = [f"{number_of(records, 'record')}. Not private: the truth was used to count what is right."]
     chart = layer("What the answers give away" if title is None else title, notes, *marks, height=_HEIGHT)
     save_plot(chart, path)
     return chart

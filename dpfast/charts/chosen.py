@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast.arguments import Whole
 from dpfast.charts.text import joined, label_of, measured_text, shortened, spoken, value_text
+from dpfast.showing import number_of
 
 __all__ = ["LONGEST_LABEL", "OWN_TOP", "TOP", "ChosenGroups", "choose_groups"]
 
@@ -95,7 +96,7 @@ class ChosenGroups:
     def which(self, all_groups: str) -> str:
         """Say which groups are shown; ``all_groups`` is how to see the others."""
         if len(self.labels) == self.groups:
-            return f"{self.groups:,} {'group' if self.groups == 1 else 'groups'}."
+            return f"{number_of(self.groups, 'group')}."
         return f"The {len(self.labels):,} {self.chosen} of {self.groups:,} released groups; {all_groups}."
 
     @property

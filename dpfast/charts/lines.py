@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.charts.groups import different
-from dpfast.charts.look import COLOURS, ChartPath, layer, number_axis, rows_of, save_plot
+from dpfast.charts.look import COLOURS, ChartPath, layer, number_axis, rows_of, save_plot, whole_axis
 from dpfast.charts.seen import told_as
 from dpfast.charts.text import shortened
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -58,7 +59,7 @@ def draw_left(
         "amount": np.repeat(names, len(charges)).tolist(),
         "what": [*descriptions] * len(names),
     }
-    x = alt.X("charges:Q", axis=number_axis("charges", format=",d", tickMinStep=1), scale=alt.Scale(nice=False))
+    x = alt.X("charges:Q", axis=whole_axis("charges", int(charges[-1])), scale=alt.Scale(nice=False))
     axis = number_axis("left of the budget", format=".0%")
     base = alt.Chart(rows_of(columns)).encode(
         x=x,
@@ -69,7 +70,7 @@ def draw_left(
     marks = [base.mark_line(interpolate="step-after", strokeWidth=2.2)]
     marks.append(base.mark_circle(size=40 if charges.size <= 60 else 8, opacity=1))
     ends = ", ".join(f"{part[-1]:.1%} of {name}" for name, part in left.items()) or "no amount has an end"
-    notes = [f"{int(charges[-1]):,} charges; left: {ends}."]
+    notes = [f"{number_of(int(charges[-1]), 'charge')}; left: {ends}."]
     title = "Budget" if dataset is None else shortened(f"Budget of {dataset}", 80)
     chart = layer(title, notes, *marks, height=_HEIGHT)
     save_plot(chart, path)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpfast.arguments import Special
 from dpfast.charts.saving import check_place, save_picture
 from dpfast.charts.seen import with_seen_texts
+from dpfast.charts.ticks import whole_ticks
 from dpfast.errors import ParameterError, Words
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "rows_of",
     "save_plot",
     "some_of",
+    "whole_axis",
 ]
 
 #: What a chart's file may end in.
@@ -127,6 +129,12 @@ def number_axis(title: str, **more: Any) -> alt.Axis:
         titlePadding=10,
         **{"labelOverlap": True, "tickCount": 8, **more},
     )
+
+
+def whole_axis(title: str, last: int) -> alt.Axis:
+    """Return an axis of whole numbers from 0 on: between two of them stands none."""
+    ticks = whole_ticks(last)
+    return number_axis(title, format=",d", **({} if ticks is None else {"values": ticks}))
 
 
 def layer(title: str, notes: Sequence[str], *marks: alt.Chart, height: Any, width: Any = _WIDTH) -> alt.LayerChart:

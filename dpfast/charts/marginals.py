@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.charts.look import DOT, LINE, ChartPath, Title, check_plot, layer, number_axis, rows_of, save_plot, some_of
+from dpfast.charts.ticks import power_ticks
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -52,17 +54,32 @@ def draw_marginals(
     order = np.argsort(modelled)
     shown = order[some_of(order.size)]
     # Most cells are nearly empty, and a few hold most records.
-    scale = alt.Scale(type="symlog")
-    x = alt.X("measured:Q", scale=scale, axis=number_axis("noisy count"))
-    y = alt.Y("modelled:Q", scale=scale, axis=number_axis("the model's count"))
+    scale = alt.Scale(type="symlog", nice=False, padding=8)
+    x, y = (
+        kind(f"{name}:Q", scale=scale, axis=number_axis(said, values=_powers(held), format=",d"))
+        for kind, name, said, held in (
+            (alt.X, "measured", "noisy count", measured),
+            (alt.Y, "modelled", "the model's count", modelled),
+        )
+    )
     base = alt.Chart(rows_of({"measured": measured[shown], "modelled": modelled[shown]}))
     dots = base.mark_circle(color=DOT, size=24 if shown.size <= 200 else 8, opacity=0.6)
     ends = [min(0.0, float(modelled.min(initial=0.0))), float(modelled.max(initial=1.0))]
     line = alt.Chart(rows_of({"measured": ends, "modelled": ends})).mark_line(color=LINE, strokeWidth=1.2)
-    said = f"{shown.size:,} of {measured.size:,} cells." if shown.size < measured.size else f"{measured.size:,} cells."
+    said = (
+        f"{shown.size:,} of {number_of(measured.size, 'cell')}."
+        if shown.size < measured.size
+        else f"{number_of(measured.size, 'cell')}."
+    )
     notes = [f"Differentially private: a model that was fitted to noisy counts. {said}"]
     marks = (line.encode(x=x, y=y), dots.encode(x=x, y=y, tooltip=["measured:Q", "modelled:Q"]))
-    named = f"{measured.size:,} counts" if title is None else title
+    named = f"{number_of(measured.size, 'count')}" if title is None else title
     chart = layer(named, notes, *marks, height=_SIDE, width=_SIDE)
     save_plot(chart, path)
     return chart
+
+
+def _powers(held: NDArray[np.float64]) -> list[float]:
+    """Return where an axis of these counts has ticks."""
+    held = held[np.isfinite(held)]
+    return power_ticks(float(held.min(initial=0.0)), float(held.max(initial=1.0)))

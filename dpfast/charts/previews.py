@@ -11,6 +11,7 @@ from dpfast.charts.chosen import LONGEST_LABEL
 from dpfast.charts.groups import GROUP_HEIGHT, different, group_names
 from dpfast.charts.look import BAR, DOT, WHISKER, ChartPath, check_plot, layer, number_axis, rows_of, save_plot
 from dpfast.charts.text import label_of, spoken
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -66,7 +67,11 @@ def draw_preview(
         base.mark_circle(color=DOT, size=60, opacity=1).encode(x=alt.X("mean:Q", axis=axis)),
     ]
     drawn = "Bars are exact figures; dots are what is shown on average, whiskers two standard deviations of it."
-    more = f"The {shown.height:,} groups of most rows, of {frame.height:,}. " if shown.height < frame.height else ""
+    more = (
+        f"The {number_of(shown.height, 'group')} of most rows, of {frame.height:,}. "
+        if shown.height < frame.height
+        else ""
+    )
     said = [*notes, f"{more}{drawn}"]
     chart = layer(f"PREVIEW: {spoken(name)}", said, *marks, height=GROUP_HEIGHT * max(shown.height, 3))
     save_plot(chart, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["round_ticks"]
+__all__ = ["power_ticks", "round_ticks", "whole_ticks"]
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -27,3 +27,29 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
             break
     digits = max(0, 2 - math.floor(math.log10(step)))
     return [round(place * step, digits) for place in range(first, last + 1)]
+
+
+def whole_ticks(last: int, most: int = 8) -> list[int] | None:
+    """Return the whole numbers from 0 on, or None where there are so many that every round number is whole.
+
+    Examples
+    --------
+    >>> whole_ticks(1), whole_ticks(3), whole_ticks(1000)
+    ([0, 1], [0, 1, 2, 3], None)
+
+    """
+    return list(range(last + 1)) if last <= most else None
+
+
+def power_ticks(low: float, high: float) -> list[float]:
+    """Return 0 and the powers of ten between two numbers, of both signs.
+
+    Examples
+    --------
+    >>> power_ticks(-5.0, 1200.0)
+    [-1.0, 0.0, 1.0, 10.0, 100.0, 1000.0]
+
+    """
+    most = math.ceil(math.log10(max(abs(low), abs(high), 1.0)))
+    powers = [10.0**power for power in range(most + 1)]
+    return [tick for tick in (*(-power for power in powers[::-1]), 0.0, *powers) if low <= tick <= high]

@@ -15,6 +15,7 @@ from dpfast.cli.files import read_typed_table
 from dpfast.cli.ledgers import existing, shown_path
 from dpfast.cli.options import Destination, destination_options
 from dpfast.cli.output import Outputs
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,4 +87,4 @@ def answered_once(ask: Callable[[Ledger], pl.DataFrame], destination: Destinatio
         return
     paid = f"charged {place}; left: {opened.remaining}"
     written = f"wrote {destination.out}: " if outputs.frame is not None else ""
-    say(f"{written}{answered.height:,} answers; {paid}", err=outputs.frame is None)
+    say(f"{written}{number_of(answered.height, 'answer')}; {paid}", err=outputs.frame is None)

@@ -11,6 +11,7 @@ from dpfast.cli.documents import JSON, ledger_facts, wants_document, write_docum
 from dpfast.cli.errors import CommandError, FileTroubleError
 from dpfast.cli.options import choice
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.cli.options import Destination
@@ -84,7 +85,7 @@ def show(path: str, expect_head: str | None) -> None:
     lines = {
         "ledger": shown_path(path),
         "budget": f"{opened.total} ({opened.accountant})",
-        "spent": f"{opened.spent} in {history.height} entries",
+        "spent": f"{opened.spent} in {number_of(history.height, 'entry', 'entries')}",
         "remaining": str(opened.remaining),
         "dataset": about.dataset or unfixed,
         "unit": about.privacy_unit or unfixed,
@@ -144,7 +145,9 @@ def verify(path: str, expect_head: str | None) -> None:
     if wants_document():
         write_document(ledger=ledger_facts(opened, shown_path(path), head=str(opened.head)), charges=charges)
         return
-    click.echo(f"{shown_path(path)} is in order: {charges} charges, {opened.remaining} left, head {opened.head}")
+    click.echo(
+        f"{shown_path(path)} is in order: {number_of(charges, 'charge')}, {opened.remaining} left, head {opened.head}"
+    )
 
 
 def shown_path(path: str) -> str:

@@ -27,6 +27,7 @@ from dpfast.cli.options import (
 from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,7 +120,7 @@ def marginals(
             )
         frame = _listed(made)
         outputs.save_frame(frame)
-    content = f"{frame.height:,} counts of {len(plan.columns):,} marginals"
+    content = f"{number_of(frame.height, 'count')} of {number_of(len(plan.columns), 'marginal')}"
     charged = f"charged {place} (entry {made.entry}): {made.spent}; left: {account.remaining}"
     if not wants_document():
         say("\n".join([*outputs.written(content), charged]), err=outputs.frame is None)

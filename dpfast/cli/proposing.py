@@ -17,6 +17,7 @@ from dpfast.cli.output import Target
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
 from dpfast.errors import ParameterError
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
@@ -116,7 +117,7 @@ def domain(
         write_document(out=destination.out, columns=document, **facts)
         return
     shown = [f"{column}: {_described(axis)}" for column, axis in document.items()]
-    say("\n".join([f"wrote {destination.out}: {len(document)} columns", *shown, *charge]))
+    say("\n".join([f"wrote {destination.out}: {number_of(len(document), 'column')}", *shown, *charge]))
 
 
 def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:
@@ -140,4 +141,4 @@ def _save(target: Target, document: dict[str, Any], charge: list[str]) -> None:
 
 def _described(axis: Any) -> str:
     """Return how many values or bins a column has."""
-    return f"{len(axis['bins']) - 1} bins" if isinstance(axis, dict) else f"{len(axis)} values"
+    return f"{len(axis['bins']) - 1} bins" if isinstance(axis, dict) else f"{number_of(len(axis), 'value')}"

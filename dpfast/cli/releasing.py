@@ -12,6 +12,7 @@ from dpfast.cli.errors import CommandError, ExitCode, described, exit_code
 from dpfast.cli.output import Outputs
 from dpfast.cli.terminal import Progress, console, print_table
 from dpfast.errors import BudgetExceededError, DpfastError
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.ledger import Ledger
@@ -91,7 +92,7 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
             ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=spent),
         )
         return
-    lines = outputs.written(f"{frame.height:,} groups")
+    lines = outputs.written(f"{number_of(frame.height, 'group')}")
     lines.extend(f"chosen for {name}: {_plain(value)}" for name, value in released.chosen.items())
     if released.cut is not None:
         lines.extend(" ".join(line.split()) for line in released.cut.lines())

@@ -32,6 +32,7 @@ from dpfast.cli.options import (
 from dpfast.cli.output import Outputs
 from dpfast.cli.releasing import run_charged
 from dpfast.cli.terminal import Progress
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.aggregation.sources import Source
@@ -147,7 +148,7 @@ def synthesize(
             if isinstance(estimate, Estimate):
                 draw = estimate.plot
                 outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
-        content = f"{written:,} records of {len(axes.names)} columns"
+        content = f"{number_of(written, 'record')} of {number_of(len(axes.names), 'column')}"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
         if not wants_document():
@@ -216,8 +217,9 @@ def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
     if not isinstance(estimate, Estimate):
         measured, reach = estimate.rounds.height, estimate.rounds["error95"][-1]
         lines = [
-            f"measured {measured} marginals of {len(axes.shape)} columns, the last one's counts each within "
-            f"{reach:,.6g} with probability 0.95; a model of {estimate.cells:,} cells",
+            f"measured {number_of(measured, 'marginal')} of {number_of(len(axes.shape), 'column')}, "
+            "the last one's counts each within "
+            f"{reach:,.6g} with probability 0.95; a model of {number_of(estimate.cells, 'cell')}",
         ]
         return lines if estimate.complete else [*lines, _ENDED]
     measured, number = estimate.rounds.height, groups_of(estimate.workload)

@@ -20,6 +20,7 @@ from dpfast.pages.frames import frame_table
 from dpfast.pages.markup import Cell, Html, bullets, definitions, figure, paragraph, scrolled, table
 from dpfast.pages.page import Page, Section
 from dpfast.pages.promise import amount_text
+from dpfast.showing import number_of
 
 __all__ = ["page_of_ledger"]
 
@@ -114,7 +115,7 @@ def _spent(account: Account, entries: Sequence[Entry]) -> list[Html]:
         names = " and ".join(burnt.left)
         ends = ", ".join(f"{100 * left[-1]:.3g}% of {name}" for name, left in burnt.left.items())
         said = f"What is left of {names} after each charge, in percent of the budget: {ends} in the end"
-        drawn = falling([*burnt.left.values()], said, "before", f"{burnt.charges[-1]:,} charges")
+        drawn = falling([*burnt.left.values()], said, "before", number_of(int(burnt.charges[-1]), "charge"))
         kinds = " The dashed line is delta." * (len(burnt.left) > 1)
         parts.append(figure(drawn, f"{said}.{kinds}"))
     return parts

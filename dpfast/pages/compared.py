@@ -13,6 +13,7 @@ from dpfast.charts.text import measured_text, value_text
 from dpfast.pages.across import dots
 from dpfast.pages.bars import bars
 from dpfast.pages.markup import Html, figure, paragraph, text
+from dpfast.showing import number_of
 
 __all__ = ["MOST_BARS", "Compared", "answers_figure", "compared_figures", "known_bars"]
 
@@ -58,7 +59,7 @@ class Compared:
             shown = known_bars(self.title, self.labels, self.made, lower, upper)
             return figure(bars(shown), f"Bars are the counts here. Lines, and the smaller numbers, are {band}.")
         order = np.argsort(self.made, kind="stable")
-        said = f"{self.made.size:,} counts, from the least to the largest"
+        said = f"{number_of(self.made.size, 'count')}, from the least to the largest"
         drawn = dots(self.made[order], (lower[order], upper[order]), said, "least", "largest")
         return figure(drawn, f"{said}. The band is {band}.")
 

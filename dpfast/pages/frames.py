@@ -8,6 +8,7 @@ import polars as pl
 
 from dpfast.charts.text import value_text
 from dpfast.pages.markup import Cell, Html, paragraph, scrolled, table
+from dpfast.showing import number_of
 
 __all__ = ["frame_table"]
 
@@ -55,7 +56,7 @@ def frame_table(
     made = [scrolled(table(caption, headers, listed, keys=keys), f"Table: {caption}")]
     if frame.height > rows:
         left = frame.height - rows
-        said = f"These are the first {rows:,} of {frame.height:,} rows; {left:,} more are in {whole}."
+        said = f"These are the first {rows:,} of {number_of(frame.height, 'row')}; {left:,} more are in {whole}."
         made.append(paragraph(said, "note"))
     return made
 

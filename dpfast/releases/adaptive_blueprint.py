@@ -21,6 +21,7 @@ from dpfast.ledger import Charge
 from dpfast.releases.histogram_blueprint import CONSIDERED, HistogramBlueprint, read_cells
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
+from dpfast.showing import number_of
 from dpfast.synthesis.choosing import estimate_histogram
 from dpfast.synthesis.estimate import Estimate
 
@@ -77,7 +78,7 @@ class AdaptiveBlueprint(HistogramBlueprint):
             "  strategy      adaptive: a tree of boxes that splits where the records are, or what is measured whatever "
             "the data, as the queries and a noisy number of records decide",
             f"  noise         {'rho' if self.concentrated else 'epsilon'} {to_float(self.step_units):.6g} for each of "
-            f"{self.steps:,} rows that neighbouring data differ by at most",
+            f"{number_of(self.steps, 'row')} that neighbouring data differ by at most",
             "  error         not known beforehand, as it depends on the data; answers come without intervals",
         ]
 
@@ -114,9 +115,9 @@ def draw_up_adaptive(request: Request) -> AdaptiveBlueprint:
     whole = math.floor(as_written(amount) * UNITS_PER_ONE)
     step_units = whole // (steps if budget.kind == "epsilon" else steps**2)
     if step_units < _LEAST_UNITS:
-        allowed = f"larger: a privacy unit moves up to {steps:,} rows, and each must be hidden"
+        allowed = f"larger: a privacy unit moves up to {number_of(steps, 'row')}, and each must be hidden"
         raise ParameterError(budget.kind, amount, allowed, "raise it, or lower max_groups or max_rows_per_group")
-    description = f"{len(cells.workload):,} queries over {cells.by}, from an adaptive estimate"
+    description = f"{number_of(len(cells.workload), 'query', 'queries')} over {cells.by}, from an adaptive estimate"
     event = Pure(amount) if budget.kind == "epsilon" else ZeroConcentrated(amount)
     amounts = (budget.units, 0) if budget.kind == "epsilon" else (0, 0)
     charge = Charge(*amounts, description, event)

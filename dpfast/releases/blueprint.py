@@ -18,7 +18,7 @@ from dpfast.aggregation.keys import name_of
 from dpfast.exact.amounts import to_float
 from dpfast.ledger import Charge
 from dpfast.releases.release import Release
-from dpfast.showing import printed
+from dpfast.showing import number_of, printed
 
 __all__ = ["Blueprint", "DrawnBlueprint"]
 
@@ -126,9 +126,9 @@ class Blueprint(ABC):
         unit = self.unit
         if unit.column is None:
             return f"one row: whoever has several is protected for each alone; neighbours: {unit.neighbors}"
-        rows = "all rows" if unit.keeps_all_rows else f"{unit.max_rows_per_group} rows"
+        rows = "all rows" if unit.keeps_all_rows else f"{number_of(unit.max_rows_per_group, 'row')}"
         return (
-            f"all rows with one value of {unit.column}: at most {unit.max_groups} groups and "
+            f"all rows with one value of {unit.column}: at most {number_of(unit.max_groups, 'group')} and "
             f"{rows} in each are kept, chosen at random; neighbours: {unit.neighbors}"
         )
 
@@ -178,6 +178,9 @@ class DrawnBlueprint(Blueprint):
 
 
 def _explain_charge(budget: ShownAmounts) -> str:
+    # Twelve digits, as amounts show themselves: shares that were rounded down are no 0.09999999999999999.
+    delta = float(f"{budget.delta:.12g}")
     if isinstance(budget, Amounts):
-        return f"epsilon {budget.epsilon!r}, delta {budget.delta!r}"
-    return f"rho {budget.rho!r}, delta {budget.delta!r} (for a ledger that adds up rho or Rényi divergences)"
+        return f"epsilon {float(f'{budget.epsilon:.12g}')}, delta {delta}"
+    rho = float(f"{budget.rho:.12g}")
+    return f"rho {rho}, delta {delta} (for a ledger that adds up rho or Rényi divergences)"

@@ -10,6 +10,7 @@ from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 from dpfast.releases.asked_unit import UNSAID
 from dpfast.releases.key_share import KeyShare
 from dpfast.releases.request import Request
+from dpfast.showing import number_of
 
 __all__ = ["caveats"]
 
@@ -75,14 +76,14 @@ def _few_keys(key_share: KeyShare, population: int | None) -> list[str]:
     shown, mend = "to be shown with probability 1/2", "raise epsilon or delta, lower max_groups, or give public keys"
     if population is None and fewest >= MANY_UNITS:
         said = "keys of fewer will mostly be missing; say population= if the number of units is public"
-        return [f"a key needs {fewest} units or more {shown}: {said}; {mend}"]
+        return [f"a key needs {number_of(fewest, 'unit')} or more {shown}: {said}; {mend}"]
     if population is None or most <= population:
         return []
     if fewest > population:
-        said = f"probably no key will be shown: one needs {fewest} units or more {shown}"
+        said = f"probably no key will be shown: one needs {number_of(fewest, 'unit')} or more {shown}"
     else:
         said = (
             f"probably no key will be shown but where units stay below their bounds: one needs from {fewest} to "
-            f"{most} units {shown}"
+            f"{number_of(most, 'unit')} {shown}"
         )
     return [f"{said}, and there are {population}; {mend}"]

@@ -24,6 +24,7 @@ from dpfast.releases.measurements import ROWS
 from dpfast.releases.planned_queries import Combined, NoisyMeasure, Part, PlannedQuery, describe
 from dpfast.releases.rebuilding import in_one_frame
 from dpfast.releases.release import Release
+from dpfast.showing import number_of
 
 __all__ = ["ClippedBlueprint"]
 
@@ -74,7 +75,7 @@ class ClippedBlueprint(DrawnBlueprint):
     @property
     def about(self) -> str:
         """What is released."""
-        return f"{len(self.asked)} queries by {', '.join(self.by) or 'nothing (one group)'}"
+        return f"{number_of(len(self.asked), 'query', 'queries')} by {', '.join(self.by) or 'nothing (one group)'}"
 
     def explain_unit(self) -> str:
         """Return whose presence is hidden, in words."""
@@ -85,7 +86,8 @@ class ClippedBlueprint(DrawnBlueprint):
         lines = [
             f"  keys          {self.aggregation.groups} public keys, each shown, zeros included",
             f"  limits        all rows of a unit count; what it adds to all groups, as one vector of "
-            f"{len(self.clipping.coordinates)} figures a group, is cut to a norm that is chosen privately, like "
+            f"{number_of(len(self.clipping.coordinates), 'figure')} a group, "
+            "is cut to a norm that is chosen privately, like "
             f"the centre and the spread of sums, with {float(self.clipping.surveyed):.1%} of the budget",
             f"  split         {self.split}",
         ]

@@ -31,6 +31,7 @@ from dpfast.queries import Query, UnitQuery
 from dpfast.randomness import SystemRandom
 from dpfast.releases.measure_noise import noise_of
 from dpfast.releases.splitting import portions
+from dpfast.showing import number_of
 
 __all__ = ["REPORT_CUT", "AskedShare", "Cut", "CutReport", "corrected_name", "plan_cut", "refuse_cut"]
 
@@ -86,7 +87,9 @@ class Cut:
 
     def lines(self) -> list[str]:
         """Return what a release says of it."""
-        cut = f"about {self.units_cut:,} of {self.units:,} units lost rows, give or take {self.units_within:,}"
+        cut = (
+            f"about {self.units_cut:,} of {number_of(self.units, 'unit')} lost rows, give or take {self.units_within:,}"
+        )
         if self.rows_kept is None:
             more = "a larger report_cut would tell how many; what is called corrected is not"
             said = [f"  cut           {cut}; {more}"]
@@ -139,8 +142,9 @@ class CutReport:
         return (
             "  cut           how many units lose rows, and at most which part is kept: "
             f"{self.share:.3g} of the budget; "
-            f"{self.histograms} histograms in which each unit is counted once, {noise.mechanism} noise of scale "
-            f"{noise.scale:g}, 95% within {noise.half_width(_MISS)} units"
+            f"{number_of(self.histograms, 'histogram')} in which each unit is counted once, "
+            f"{noise.mechanism} noise of scale "
+            f"{noise.scale:g}, 95% within {number_of(noise.half_width(_MISS), 'unit')}"
             + (f"; estimates without an interval: {named}" if named else "")
         )
 
@@ -152,7 +156,7 @@ class CutReport:
             "measure": f"units by {' and '.join(self.kinds)} lost and kept",
             "norm": "L1" if self.noise.mechanism == "laplace" else "L2",
             "sensitivity": float(moved),
-            "reason": f"each unit is counted once in {self.histograms} histograms",
+            "reason": f"each unit is counted once in {number_of(self.histograms, 'histogram')}",
             "mechanism": self.noise.mechanism,
             "kernel": "",
             "scale": self.noise.scale,

@@ -27,6 +27,7 @@ from dpfast.releases.planned_queries import (
 )
 from dpfast.releases.query_measures import explain_measure
 from dpfast.releases.ranked_values import DrawnValues
+from dpfast.showing import number_of
 
 __all__ = ["ALPHA", "MEASURE_SCHEMA", "error_frame", "explain_queries", "measure_frame"]
 
@@ -62,13 +63,13 @@ def _measure(part: Part) -> str:
     if isinstance(part, (DrawnQuantiles, DrawnTogether)):
         return part.measure.grid.describe(float(part.measure.tick))
     if isinstance(part, DrawnModes):
-        return f"rows of {part.measure.points} candidates"
+        return f"rows of {number_of(part.measure.points, 'candidate')}"
     return explain_measure(part.measure)
 
 
 def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     unit = part.unit
-    rows = f"{unit.max_rows_per_group} rows x " * (unit.max_rows_per_group > 1)
+    rows = f"{number_of(unit.max_rows_per_group, 'row')} x " * (unit.max_rows_per_group > 1)
     paid = f"a unit pays for {part.draws} {'draw' if part.draws == 1 else 'draws'}"
     if isinstance(part, DrawnModes):
         kind = "a row may change its candidate" if unit.neighbors == "replace" else "no count rises as another falls"
@@ -76,14 +77,16 @@ def _reason(part: DrawnQuantiles | DrawnTogether | DrawnModes) -> str:
     if isinstance(part, DrawnTogether):
         each = "1" if unit.neighbors == "add_remove" else "2 (a row replaced)"
         count = f"with a noisy number of rows of scale {part.calibration.count_scale:g}"
-        return f"{rows}{each}; {len(part.calibration.parts)} quantiles together, {count}; {paid}"
+        return f"{rows}{each}; {number_of(len(part.calibration.parts), 'quantile')} together, {count}; {paid}"
     tree = part.tree
     each = f"{float(part.sensitivity) / unit.max_rows_per_group:g}"
     kind = "max(q, 1 - q)"
     if unit.neighbors == "replace":
         lone = part.calibration.alone and len(tree.parts) == 1
         kind = "a row replaced" if lone else "2 max(q, 1 - q), a row replaced"
-    levels = f", {len(tree.parts)} quantiles on {len(tree.levels)} levels" * (len(tree.parts) > 1)
+    levels = f", {number_of(len(tree.parts), 'quantile')} on {number_of(len(tree.levels), 'level')}" * (
+        len(tree.parts) > 1
+    )
     return f"{rows}{each} ({kind}); {paid}{levels}"
 
 

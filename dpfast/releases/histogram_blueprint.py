@@ -24,6 +24,7 @@ from dpfast.releases.layout import Layout
 from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.rows.filters import in_short
+from dpfast.showing import number_of
 from dpfast.synthesis.estimate import Estimate
 from dpfast.workloads import Workload
 
@@ -67,7 +68,7 @@ class HistogramBlueprint(DrawnBlueprint):
     def about(self) -> str:
         """What is released."""
         shape = " x ".join(f"{length:,}" for length in self.workload.shape)
-        return f"{len(self.workload):,} queries over {shape} cells by {', '.join(self.by)}"
+        return f"{number_of(len(self.workload), 'query', 'queries')} over {shape} cells by {', '.join(self.by)}"
 
     def explain_noise(self, *, measures: bool) -> list[str]:
         """Return the line about the cells, on which those about the strategy follow."""
@@ -87,7 +88,7 @@ class HistogramBlueprint(DrawnBlueprint):
     ) -> Release:
         """Return what was drawn: the estimate of every cell, and a frame of answers that are sums of them."""
         return Release(
-            _about=f"{len(self.workload):,} answers",
+            _about=f"{number_of(len(self.workload), 'answer')}",
             _make_frame=frame,
             _layout=Layout(tuple(self.by), asks=len(self.schema()) - len(self.answered)),
             _unit=self.unit,
@@ -149,8 +150,8 @@ def read_cells(request: Request) -> Cells:
         raise ParameterError("keys", keys, "a Polars DataFrame where a workload is given", mend)
     if keys.height != workload.cells:
         given, allowed = (
-            Words(f"of {keys.height:,} rows"),
-            f"of {workload.cells:,} rows, one for each cell of the workload",
+            Words(f"of {number_of(keys.height, 'row')}"),
+            f"of {number_of(workload.cells, 'row')}, one for each cell of the workload",
         )
         raise ParameterError("keys", given, allowed, mend)
     names = [name_of(entry) for entry in entries]

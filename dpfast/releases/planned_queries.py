@@ -25,6 +25,7 @@ from dpfast.queries import DistributionQuery, Measure, ModeQuery, QuantileQuery,
 from dpfast.releases.charged import Charged
 from dpfast.releases.population_intervals import POPULATION, Sampled, has_population_interval
 from dpfast.releases.ranked_values import DrawnValues
+from dpfast.showing import number_of
 
 __all__ = [
     "COUNT",
@@ -411,7 +412,7 @@ def describe(query: Query) -> str:
     if query.in_words:
         return query.in_words
     if isinstance(query, ModeQuery):
-        return f"most common of {len(query.candidates)} candidates in {query.column}"
+        return f"most common of {number_of(len(query.candidates), 'candidate')} in {query.column}"
     if query.bounds is None:
         return query.kind if query.column is None else f"{query.kind} of {query.column}"
     what: str = query.kind

@@ -14,7 +14,7 @@ from dpfast.charts.look import ChartPath, check_plot
 from dpfast.charts.previews import draw_preview
 from dpfast.errors import ParameterError
 from dpfast.releases.showing import card_of_table, shown_table
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -114,12 +114,12 @@ class Preview(Shown):
         shown = 30 if top is None else OWN_TOP.read("top", top)
         frame = self._frame.filter(query=name)
         return draw_preview(
-            frame, self._by, name, shown, [f"{MARK}.", f"{self.repeats} draws of {self.rows_of}."], path
+            frame, self._by, name, shown, [f"{MARK}.", f"{number_of(self.repeats, 'draw')} of {self.rows_of}."], path
         )
 
     def _about(self) -> Iterator[str]:
         yield MARK
-        yield f"made of {self.rows_of}; drawn {self.repeats} times, each as a release would be"
+        yield f"made of {self.rows_of}; drawn {number_of(self.repeats, 'time')}, each as a release would be"
         yield f"groups that are not shown: {self.keys_lost:.1%}"
         yield "rows that bounds leave out: " + (
             "none, all rows count" if self.rows_cut is None else f"{self.rows_cut:.1%}"

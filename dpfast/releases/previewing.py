@@ -33,6 +33,7 @@ from dpfast.releases.preview import Preview
 from dpfast.releases.query_measures import measures_of, of_columns
 from dpfast.releases.request import LIMITS, Request
 from dpfast.releases.staged_blueprint import StagedBlueprint
+from dpfast.showing import number_of
 
 __all__ = ["preview"]
 
@@ -129,7 +130,7 @@ def preview(
             if given is not None:
                 raise ParameterError(name, given, "left out beside a sample, which has its own")
         frame, rows_of = _read_sample(sample, request)
-        rows_of = f"a public sample of {frame.height:,} rows"
+        rows_of = f"a public sample of {number_of(frame.height, 'row')}"
     else:
         if any(query.leaves_open for query in request.queries.values()):
             allowed = "public rows where bounds are chosen from rows: made-up values lie where bounds say"
@@ -171,7 +172,7 @@ def _read_sample(sample: object, request: Request) -> tuple[pl.DataFrame, str]:
         sample = sample.collect()
     if not isinstance(sample, pl.DataFrame):
         raise ParameterError("sample", sample, "a Polars DataFrame or LazyFrame of public rows, or None")
-    return sample, f"a public sample of {sample.height:,} rows"
+    return sample, f"a public sample of {number_of(sample.height, 'row')}"
 
 
 def _made_up(
@@ -203,8 +204,8 @@ def _made_up(
     queries = [of_columns(query, schema) for query in request.queries.values()]
     asked = [(query, measures_of(query)) for query in queries]
     frame = made_up(schema, entries, keys, unit, asked, sizes, units)
-    whose = "" if unit is None else f" of {units:,} units"
-    return frame, f"{total:,} made-up rows{whose} in {len(sizes):,} groups"
+    whose = "" if unit is None else f" of {number_of(units, 'unit')}"
+    return frame, f"{total:,} made-up rows{whose} in {number_of(len(sizes), 'group')}"
 
 
 def _drawn(blueprint: Blueprint, request: Request, frame: pl.DataFrame, rows_of: str, repeats: int) -> Preview:

@@ -31,6 +31,7 @@ from dpfast.queries import (
 )
 from dpfast.queries.moments import half_widths
 from dpfast.releases.distribution_answers import best_blocks
+from dpfast.showing import number_of
 
 __all__ = ["explain_measure", "importance_of", "measures_of", "of_columns", "said_of"]
 
@@ -186,7 +187,7 @@ def explain_measure(measure: Measure) -> str:
     if measure.kind == "bins":
         blocks = ", ".join(f"{size}" for size, _ in measure.blocks)
         beside = f", and of blocks of {blocks.partition(', ')[2]}" if len(measure.blocks) > 1 else ""
-        return f"values in {measure.points} intervals{beside}"
+        return f"values in {number_of(measure.points, 'interval')}{beside}"
     return {
         "rows": "rows",
         "units": "privacy units",
@@ -196,7 +197,7 @@ def explain_measure(measure: Measure) -> str:
         "found": "rows of each value",
         "unit_sum": "sum of units' clipped sums",
         "unit_values": "privacy units with a value",
-        "choices": f"rows of each of {measure.points} candidates",
+        "choices": f"rows of each of {number_of(measure.points, 'candidate')}",
     }[measure.kind] + beside
 
 

@@ -17,6 +17,7 @@ from dpfast.pages.frames import frame_table
 from dpfast.pages.markup import Html, figure, paragraph, text
 from dpfast.pages.page import Page, Section
 from dpfast.releases.layout import ANSWER, Layout
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.releases.release import Release
@@ -123,7 +124,9 @@ def _answers(release: Release, layout: Layout, frame: pl.DataFrame) -> list[Html
         chosen = choose_groups(
             frame.with_columns(labels), ["asks"], ANSWER, _MOST_BARS, in_order=True, as_bars=True, longest=_LONGEST
         )
-        drawn.append(figure(bars(chosen), f"{frame.height:,} answers in the order of the queries; {within}."))
+        drawn.append(
+            figure(bars(chosen), f"{number_of(frame.height, 'answer')} in the order of the queries; {within}.")
+        )
     else:
         values = frame[ANSWER].to_numpy()
         ends = (frame[f"{ANSWER}_lower"].to_numpy(), frame[f"{ANSWER}_upper"].to_numpy()) if known else None
@@ -134,7 +137,7 @@ def _answers(release: Release, layout: Layout, frame: pl.DataFrame) -> list[Html
     if frame.columns[0] == "cell":
         return drawn
     drawn.append(Html("<h3>The histogram that all answers are sums of</h3>"))
-    said = f"Estimated counts of {histogram.height:,} cells. Single cells are less certain than sums of many"
+    said = f"Estimated counts of {number_of(histogram.height, 'cell')}. Single cells are less certain than sums of many"
     if histogram.height <= _MOST_BARS:
         chosen = choose_groups(
             histogram, layout.by, "estimate", _MOST_BARS, in_order=True, as_bars=True, longest=_LONGEST
@@ -177,10 +180,13 @@ def _limits(release: Release, layout: Layout, frame: pl.DataFrame) -> Iterable[s
             "the rows were drawn from: for noise and sample together."
         )
     if unit is not None and unit.column is not None:
-        rows = "all of its rows" if unit.keeps_all_rows else f"{unit.max_rows_per_group:,} rows in each of them"
+        rows = (
+            "all of its rows" if unit.keeps_all_rows else f"{number_of(unit.max_rows_per_group, 'row')} in each of them"
+        )
         yield (
-            f"Of each “{unit.column}” at most {unit.max_groups:,} groups were kept, and {rows}, chosen at random. What "
-            "lies beyond is left out, so counts and sums are too low where some have more. Intervals do not cover that."
+            f"Of each “{unit.column}” at most {number_of(unit.max_groups, 'group')} were kept, and {rows}, chosen at "
+            "random. What lies beyond is left out, so counts and sums are too low where some have more. "
+            "Intervals do not cover that."
         )
     if release.cut is not None:
         cut = release.cut

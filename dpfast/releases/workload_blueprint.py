@@ -15,6 +15,7 @@ from dpfast.releases.release import Release
 from dpfast.releases.request import Request
 from dpfast.releases.wished_workload import least_budget
 from dpfast.releases.wishes import read_limit
+from dpfast.showing import number_of
 from dpfast.strategies import Choice, Considered, Strategy
 from dpfast.strategies.choosing import choose_for
 from dpfast.strategies.matrix_mechanism import MatrixRelease, charge_of, draw_cells
@@ -56,7 +57,7 @@ class WorkloadBlueprint(HistogramBlueprint):
         norm, steps, reason = self.sensitivity.of_noise(best.noise.mechanism)
         lines = [
             *super().explain_noise(measures=measures),
-            f"  strategy      {best.strategy.name}: {len(best.strategy):,} measurements, least squares",
+            f"  strategy      {best.strategy.name}: {number_of(len(best.strategy), 'measurement')}, least squares",
             f"  noise         {norm} sensitivity {steps:g} = {reason}; {best.noise.mechanism} noise of scale "
             f"{best.noise.scale:g}",
             f"  error         root mean square {best.rmse:.6g} over all queries, known beforehand",
@@ -123,7 +124,7 @@ def draw_up_workload(request: Request) -> WorkloadBlueprint:
         cells = replace(cells, budget=budget)
     choice = choose_for(cells.workload, spendable, cells.unit, among)
     measured, noise = choice.best.strategy, choice.best.noise
-    description = f"{len(cells.workload):,} queries over {cells.by}, from {measured.name}"
+    description = f"{number_of(len(cells.workload), 'query', 'queries')} over {cells.by}, from {measured.name}"
     return cells.blueprint(
         WorkloadBlueprint,
         request,

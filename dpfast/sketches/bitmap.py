@@ -105,7 +105,8 @@ def estimate_values(ones: NDArray[np.int64], buckets: int, contrast: float, miss
 
     def scores(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         unset = np.exp(-np.outer(numbers, rates))
-        p = 0.5 - contrast / 2 * unset
+        # A bit that nobody set is 1 with probability 2**-64 at least (`false_answers`), though contrast may round to 1.
+        p = np.maximum(0.5 - contrast / 2 * unset, 2.0**-64)
         slope = contrast / 2 * rates * unset
         score = ((ones - buckets * p) * slope / (p * (1 - p))).sum(axis=1)
         spread = np.sqrt((buckets * slope**2 / (p * (1 - p))).sum(axis=1))

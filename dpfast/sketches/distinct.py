@@ -51,7 +51,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
 from dpfast.queries import NAME, Name
 from dpfast.randomness import SystemRandom
-from dpfast.showing import Facts, Shown
+from dpfast.showing import Facts, Shown, number_of
 from dpfast.sketches.bitmap import LEVELS, answer_at_random, estimate_values, false_answers, places_of
 from dpfast.sketches.hashing import KINDS, hash_values, kind_of_values, readable
 from dpfast.threads import share, thread_count
@@ -193,7 +193,7 @@ class DistinctSketch(Shown):
     def __repr__(self) -> str:
         """Show the estimate and its interval."""
         low, high = self.interval()
-        releases = f"{len(self.sources)} {'release' if len(self.sources) == 1 else 'releases'}"
+        releases = number_of(len(self.sources), "release")
         return f"DistinctSketch(about {self.estimate():,.0f} values, 95% [{low:,.0f}, {high:,.0f}], of {releases})"
 
 

@@ -13,7 +13,7 @@ from dpfast.accounting.privacy_unit import BOUND, Bound, Neighbors, PrivacyUnit,
 from dpfast.arguments import Special
 from dpfast.errors import ParameterError, Words
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, NoiseTooWideError
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 from dpfast.strategies.candidates import candidates
 from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
@@ -67,7 +67,8 @@ class Choice(Shown):
     def _card(self) -> Card:
         rows = [[one.strategy.name, one.noise.mechanism, f"{one.rmse:.5g}"] for one in self.considered]
         headers = "strategy", "noise", "root mean squared error"
-        return Card([f"Choice among {len(rows)} strategies, the best first"], headers=headers, rows=rows)
+        among = f"Choice among {number_of(len(rows), 'strategy', 'strategies')}, the best first"
+        return Card([among], headers=headers, rows=rows)
 
 
 def read_unit(neighbors: object, max_groups: object, max_rows_per_group: object) -> PrivacyUnit:

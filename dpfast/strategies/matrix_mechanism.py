@@ -21,7 +21,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise, declared_amounts
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 from dpfast.strategies.choosing import Choice, choose_for, consider, read_unit
 from dpfast.strategies.strategy import Strategy
 from dpfast.threads import thread_count
@@ -215,7 +215,9 @@ def matrix_mechanism(
     counts = counted(histogram, chosen.shape)  # what is wrong with it is found before the charge
     source, _ = random_source(random), thread_count(threads, 1)
     nonnegative = NONNEGATIVE.read("nonnegative", nonnegative)
-    entry = payment.charge([charge_of(budget, noise, f"{len(workload):,} queries from {chosen.name}")])
+    entry = payment.charge(
+        [charge_of(budget, noise, f"{number_of(len(workload), 'query', 'queries')} from {chosen.name}")]
+    )
     show("measuring cells")
     cells = draw_cells(chosen, noise, counts, source, threads)
     if nonnegative:

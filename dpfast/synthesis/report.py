@@ -17,6 +17,7 @@ from dpfast.pages.facts import plan_section
 from dpfast.pages.frames import frame_table
 from dpfast.pages.markup import Html, definitions, figure, paragraph
 from dpfast.pages.page import Page, Section
+from dpfast.showing import number_of
 from dpfast.workloads.marginals import Marginals
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ _AGAIN = "What is read or drawn again, and worked with further, costs nothing mo
 def page_of_estimate(estimate: Estimate, domain: Domain | None = None) -> Page:
     """Return the page about an estimate of every cell; with a domain, about records that are drawn from it."""
     cells, queries = estimate.histogram.size, len(estimate.workload)
-    title = f"Estimated histogram of {_count(cells, 'cell')}"
-    answers = f"{_count(queries, 'answer')} in the order of the queries; how far off they are depends on the data"
+    title = f"Estimated histogram of {number_of(cells, 'cell')}"
+    answers = f"{number_of(queries, 'answer')} in the order of the queries; how far off they are depends on the data"
     parts = compared_figures(_of_rounds(estimate, domain))
     figures = [Section("Answers", [answers_figure(estimate.answers, answers)])]
     if parts:
@@ -48,7 +49,7 @@ def page_of_estimate(estimate: Estimate, domain: Domain | None = None) -> Page:
         measured = frame_table(_listed(estimate.rounds), 1, "What was measured, in order", _ROUNDS)
         figures.append(Section("What was measured", measured))
     limits = ["How far an answer is off that was not measured depends on the data, and is not known.", _AGAIN]
-    facts = [("Queries", repr(estimate.workload)), ("Measured", _count(estimate.rounds.height, "time"))]
+    facts = [("Queries", repr(estimate.workload)), ("Measured", number_of(estimate.rounds.height, "time"))]
     return page_of_result(
         "Differentially private estimate" if domain is None else "Synthetic records",
         title if domain is None else _title_of(domain),
@@ -66,9 +67,9 @@ def page_of_model(estimate: ModelEstimate, domain: Domain | None = None) -> Page
     tables = estimate.cliques
     largest = joined([f"“{name}”" for name in max(tables, key=len)], " and ")
     facts = [
-        ("Model", f"{_count(len(tables), 'table')} of {_count(estimate.cells, 'cell')} together, which agree"),
+        ("Model", f"{number_of(len(tables), 'table')} of {number_of(estimate.cells, 'cell')} together, which agree"),
         ("Most columns", f"the table of most columns is over {largest}"),
-        ("Measured", _count(estimate.rounds.height, "marginal")),
+        ("Measured", number_of(estimate.rounds.height, "marginal")),
     ]
     limits = [
         "Counts over columns that are in no table together follow from those that are: nothing else is known of them.",
@@ -120,10 +121,6 @@ def page_of_marginals(released: MarginalsRelease) -> Page:
 
 def _title_of(domain: Domain) -> str:
     return f"Synthetic records of {joined(list(domain.names), ' and ')}"
-
-
-def _count(number: int, one: str) -> str:
-    return f"{number:,} {one}{'s' * (number != 1)}"
 
 
 def _records(estimate: Estimate | ModelEstimate, domain: Domain | None) -> Iterator[Section]:

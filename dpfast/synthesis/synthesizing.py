@@ -25,7 +25,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.pages.page import Page
 from dpfast.pages.reported import Reported
 from dpfast.progress import TellCount, TellStages, TerminalLine, read_progress
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.charging import read_relation
 from dpfast.synthesis.estimate import Estimate
@@ -127,7 +127,8 @@ class Synthesis(Reported, Shown):
     def _card(self) -> Card:
         frame = self.frame.head(10)
         rows = [[str(value) for value in row] for row in frame.iter_rows()]
-        about = f"Synthesis over {self.domain}; spent {self.spent}; {self.frame.height:,} records, the first of them:"
+        drawn = f"{number_of(self.frame.height, 'record')}, the first of them:"
+        about = f"Synthesis over {self.domain}; spent {self.spent}; {drawn}"
         return Card([about], headers=frame.columns, rows=rows)
 
 

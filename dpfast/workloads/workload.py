@@ -208,7 +208,9 @@ class Workload(Shown, ABC):
 
     def __repr__(self) -> str:
         """Show the kind, the number of queries and the shape."""
-        return f"{type(self).__name__}({len(self)} queries over {' x '.join(map(str, self.shape))} cells)"
+        asked = "1 query" if len(self) == 1 else f"{len(self)} queries"
+        cells = "cell" if self.cells == 1 else "cells"
+        return f"{type(self).__name__}({asked} over {' x '.join(map(str, self.shape))} {cells})"
 
 
 @dataclass(frozen=True)

@@ -331,3 +331,15 @@ def test_what_holds_exact_rows_inside_shows_none_of_them():
     ]
     for thing in held:
         assert not re.search(r"9_?8_?7_?6|array", repr(thing))
+
+
+def test_one_is_no_plural(objects):
+    """At a prompt and in a notebook, of whatever there is one."""
+    found = {}
+    for kind, thing in objects.items():
+        explained = thing.explain() if callable(getattr(thing, "explain", None)) else ""
+        text = f"{thing!r} {thing._repr_html_() if isinstance(thing, Shown) else ''} {explained}"
+        plurals = re.findall(r"(?<![\d.,^*-])\b1 (?:[a-z]+s|queries)\b", text)
+        if wrong := [one for one in plurals if one[2:] not in {"is", "has", "costs"}]:
+            found[kind] = wrong
+    assert found == {}

@@ -30,7 +30,7 @@ def test_counts_are_near_the_data(folder, run, trips):
 def test_errors_are_shown_before_anything_is_charged(folder, run):
     result = run("marginals", *ASKED, *BUDGET, "--explain")
     assert result.exit_code == 0, result.stderr
-    assert "1 marginals of 2 columns, 8 counts" in result.stdout
+    assert "1 marginal of 2 columns, 8 counts" in result.stdout
     assert "city, hour (8 cells)" in result.stdout
     assert not (folder / "ledger.db").exists()
 

@@ -118,6 +118,19 @@ def test_names_begin_no_line_and_turn_no_text(tmp_path):
     assert "\\u202eunit\\x00" in html
 
 
+@pytest.mark.parametrize("amount", [{"rho": 0.1}, {"rho": 0.3}, {"epsilon": 0.1}, {"epsilon": 0.7}])
+def test_amounts_are_written_as_they_were_asked(amount, tmp_path):
+    """Shares are rounded down, but nobody asked for a rho of 0.09999999999999999."""
+    frame = pl.DataFrame({"k": ["a", "b"] * 50, "v": [0.5] * 100})
+    queries = {"n": dpf.count(), "m": dpf.mean("v", bounds=(0, 1)), "s": dpf.sum("v", bounds=(0, 1))}
+    plan = dpf.plan(frame, "k", keys=frame.head(2).select("k"), privacy_unit="row", **queries, **amount)
+    ledger = dpf.Ledger(9, 1e-6, accountant="zcdp" if "rho" in amount else "basic")
+    release = plan.run(ledger)
+    shown = [repr(plan), plan.explain(), repr(release), release._repr_html_(), repr(ledger)]
+    shown += [read(release.report(tmp_path / "page.html")), read(ledger.write_report(tmp_path / "ledger.html"))]
+    assert not any(re.search(r"\d\.\d*(?:9{6}|0{6}[1-9])\d*", text) for text in shown)
+
+
 def test_the_promise_is_that_of_the_definition():
     """Soundness: delta is added to the chance of every set; it is no chance that the loss exceeds epsilon.
 

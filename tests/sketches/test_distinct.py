@@ -311,3 +311,16 @@ def test_next_to_no_data(rows, unit):
         sketch = dpf.distinct_sketch(data, "v", epsilon=1.0, ledger=a_ledger(), **unit)
         assert sketch.bits.shape == (4096 * LEVELS,)
         assert estimate_values(sketch._ones, sketch.buckets, sketch.contrast, 1e-11)[1] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [30.0, 44.0, 1000.0])
+@pytest.mark.parametrize("values", [0, 1, 3000])
+def test_a_budget_that_hides_nearly_nothing_is_no_division_by_zero(epsilon, values):
+    """Fails by chance with probability at most 1e-6: an interval misses, with miss=1e-7, or a bit is 1 all the same."""
+    frame = pl.DataFrame({"x": pl.Series(range(values), dtype=pl.Int64)})
+    ledger = dpf.Ledger(epsilon=1e4)
+    sketch = dpf.distinct_sketch(frame, "x", epsilon=epsilon, privacy_unit="row", ledger=ledger)
+    low, high = sketch.interval(miss=1e-7)
+    assert low <= values <= high
+    assert abs(sketch.estimate() - values) < 5 + 0.2 * values

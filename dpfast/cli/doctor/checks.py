@@ -19,7 +19,10 @@ import polars as pl
 
 import dpfast as dpf
 from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
+from dpfast.integrations.expressions import Expressions
 from dpfast.randomness import RandomSource
+from dpfast.sketches.bitmap import LEVELS, answer_at_random, estimate_values, places_of
+from dpfast.sketches.hashing import hash_values, readable
 from dpfast.testing import SeededRandom
 
 __all__ = ["CHECKS", "Check", "fingerprint"]
@@ -155,6 +158,28 @@ def _pairs() -> Any:
     return _frame().group_by("group", "shop").len().sort("group", "shop")["len"].cast(pl.Int64)
 
 
+def _sketched(random: RandomSource, column: str, kind: str) -> Any:
+    """Return a sketch's bits of different values, answered at random, and their number as it is told by them."""
+    values = hash_values(_frame().select(readable(pl.col(column), kind)).to_series(), kind, 7)
+    bits = np.zeros(64 * LEVELS, np.bool_)
+    bits[places_of(values, 64)] = True
+    shown = answer_at_random(bits, 2**60, random)
+    ones = shown.reshape(64, LEVELS).sum(axis=0)
+    return shown, _whole(estimate_values(ones, 64, 1 - 2.0**-3, 0.05)[0])
+
+
+def _answered(_: RandomSource) -> Any:
+    """Return the answers to a table of queries, each with an epsilon of its own."""
+    asked = pl.DataFrame({"n": _integers()[:64], "epsilon": 200.0 + _integers()[:64]})
+    return dpf.answer(asked, value="n", epsilon="epsilon", ledger=dpf.Ledger(epsilon=1e6))["answer"]
+
+
+def _noisy_expression(_: RandomSource) -> Any:
+    """Return values with next to no noise, by the compiled functions that Polars itself calls."""
+    drawn = Expressions(pl.col("n")).laplace(scale=1e-3)
+    return pl.DataFrame({"n": _integers()}).select(drawn).to_series()
+
+
 #: In the order of the rooms of dpfast/kernels.
 CHECKS = (
     Check("Laplace noise, integers", lambda random: dpf.laplace(_integers(), 10.0, random=random)),
@@ -204,6 +229,9 @@ CHECKS = (
         for oracle in (dpf.SubsetSelection, dpf.OptimizedLocalHashing, dpf.HadamardResponse)
     ),
     Check("Counter of a stream", _counted_stream),
+    Check("Sketch of different numbers", partial(_sketched, column="x", kind="number")),
+    Check("Sketch of different texts", partial(_sketched, column="shop", kind="text")),
+    Check("Answers of a table", _answered, lambda: _integers()[:64]),
     Check(
         "Weights of marginals",
         lambda random: _weighed(
@@ -214,4 +242,5 @@ CHECKS = (
         "Weights of ranges",
         lambda random: _weighed(random, histogram=_histogram(), workload=dpf.workloads.prefix(1024)),
     ),
+    Check("Noise within Polars", _noisy_expression, _integers),
 )

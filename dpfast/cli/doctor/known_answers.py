@@ -21,6 +21,8 @@ KNOWN_ANSWERS: dict[str, str] = {
     "Reports by OptimizedLocalHashing": "6dcb20a7f62bff37",
     "Reports by HadamardResponse": "3868111a8de05bd1",
     "Counter of a stream": "6ba5fb54f429e9ee",
+    "Sketch of different numbers": "9c514cd82d9960d6",
+    "Sketch of different texts": "dddebafd74a66bbc",
     "Weights of marginals": "67d25e35ee7a4f85",
     "Weights of ranges": "6b4f3477b66954b1",
 }

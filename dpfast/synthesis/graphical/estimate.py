@@ -23,7 +23,7 @@ from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.ledger.receipt import Receipt, entry_of
 from dpfast.pages.reported import Reported
 from dpfast.randomness import Random, random_source
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 from dpfast.synthesis.graphical.errors import PairErrors
 from dpfast.synthesis.graphical.rounds import ModelRounds
 
@@ -252,8 +252,8 @@ class ModelEstimate(Reported, Shown):
     def __repr__(self) -> str:
         """Show the tables and what they cost."""
         ended = "" if self.complete else ", ended early"
-        tables = len(self.cliques)
-        return f"ModelEstimate({tables} tables of {self.cells:,} cells together; spent {self.spent}{ended})"
+        tables = f"{number_of(len(self.cliques), 'table')} of {number_of(self.cells, 'cell')} together"
+        return f"ModelEstimate({tables}; spent {self.spent}{ended})"
 
     def _card(self) -> Card:
         rows = [[", ".join(names), f"{cells:,}"] for names, cells in zip(self.cliques, self._sizes(), strict=True)]

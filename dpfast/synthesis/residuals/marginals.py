@@ -28,7 +28,7 @@ from dpfast.pages.page import Page
 from dpfast.pages.reported import Reported
 from dpfast.progress import TellStages, TerminalLine, read_progress
 from dpfast.randomness import SystemRandom
-from dpfast.showing import Card, Shown
+from dpfast.showing import Card, Shown, number_of
 from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.synthesis.charging import charge_events, read_relation
 from dpfast.synthesis.graphical.candidates import Candidates
@@ -115,14 +115,15 @@ class MarginalsPlan(Shown):
         if first and isinstance(first[0], Gaussian):
             drawn = f"together one Gaussian noise of scale {first[0].scale:.6g} at sensitivity 1"
         lines = [
-            f"{frame.height:,} marginals of {len(self.domain.names)} columns, {frame['cells'].sum():,} counts",
-            f"measured by {len(self._plan.noises):,} residuals, {drawn}",
+            f"{self._about}, {number_of(int(frame['cells'].sum()), 'count')}",
+            f"measured by {number_of(len(self._plan.noises), 'residual')}, {drawn}",
             f"cost: {self._budget.shown}; neighbours: {self.neighbors}",
             "deviation of each count, known beforehand:",
         ]
         shown = frame.head(_SHOWN).iter_rows()
         lines += [
-            f"  {deviation:12,.4g}  {', '.join(columns)} ({cells:,} cells)" for columns, cells, deviation in shown
+            f"  {deviation:12,.4g}  {', '.join(columns)} ({number_of(cells, 'cell')})"
+            for columns, cells, deviation in shown
         ]
         return "\n".join(lines if frame.height <= _SHOWN else [*lines, f"  ... {frame.height - _SHOWN:,} more"])
 
@@ -145,7 +146,7 @@ class MarginalsPlan(Shown):
         named = path_of(data) if dataset is None else dataset
         payment = read_payment(ledger, self._budget, None, neighbors=self.neighbors, dataset=named, privacy_unit="row")
         show("charging the ledger")
-        description = f"{len(self.columns)} marginals of {len(self.domain.names)} columns, by residuals"
+        description = f"{self._about}, by residuals"
         paid = charge_events(payment, self._budget, self._plan.events, description)
         show("reading the data")
         sets = list(dict.fromkeys(self._plan.asked))
@@ -154,6 +155,10 @@ class MarginalsPlan(Shown):
         residuals = measure_residuals(self._plan, exact, SystemRandom())
         line.close()
         return MarginalsRelease(self, residuals, self._budget.shown, paid)
+
+    @property
+    def _about(self) -> str:
+        return f"{number_of(len(self.columns), 'marginal')} of {number_of(len(self.domain.names), 'column')}"
 
     def _places(self, columns: object) -> list[int]:
         """Return the places of columns that are together in a marginal."""
@@ -164,9 +169,7 @@ class MarginalsPlan(Shown):
 
     def __repr__(self) -> str:
         """Show how many marginals there are, and what they cost."""
-        return (
-            f"MarginalsPlan({len(self.columns):,} marginals of {len(self.domain.names)} columns; {self._budget.shown})"
-        )
+        return f"MarginalsPlan({self._about}; {self._budget.shown})"
 
     def _card(self) -> Card:
         frame = self.to_frame().head(_SHOWN)
@@ -245,8 +248,7 @@ class MarginalsRelease(Reported, Shown):
 
     def __repr__(self) -> str:
         """Show how many marginals there are, and what they cost."""
-        names = self.plan.domain.names
-        return f"MarginalsRelease({len(self.plan.columns):,} marginals of {len(names)} columns; spent {self.spent})"
+        return f"MarginalsRelease({self.plan._about}; spent {self.spent})"
 
     def _page(self) -> Page:
         from dpfast.synthesis.report import page_of_marginals  # not at the top: few ask for a page
@@ -411,7 +413,7 @@ def _read_workload(workload: object, domain: Domain) -> list[Attributes]:
         names = ", ".join(domain.names[place] for place in held)
         cells = math.prod(domain.shape[place] for place in held)
         if cells > LARGEST_MARGINAL or len(held) > _MOST_COLUMNS:
-            given = Words(f"of {names} ({cells:,} cells)")
+            given = Words(f"of {names} ({number_of(cells, 'cell')})")
             allowed = f"of marginals of at most {_MOST_COLUMNS} columns and {LARGEST_MARGINAL:,} cells"
             raise ParameterError("workload", given, allowed, "name fewer columns together")
     spaces = sum(2 ** len(held) for held in asked)
