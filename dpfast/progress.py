@@ -1,16 +1,33 @@
-"""Who is told how far long work has come."""
+"""Who is told how far long work has come: code of the user's, that runs in the middle of ours.
+
+It may fork, and it may raise. In a fork the same charge would be drawn a second time, so that the fork is refused
+(`read_progress`); an error carries the frames through which it went, and what they hold (`forgetting`).
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
 
 from dpfast.arguments import Special
-from dpfast.errors import ParameterError
+from dpfast.errors import LedgerError, ParameterError
+from dpfast.randomness import process_mark
 
-__all__ = ["PROGRESS", "TellCount", "TellParts", "TellStages", "TerminalLine", "read_progress", "silent"]
+__all__ = [
+    "PROGRESS",
+    "TellCount",
+    "TellParts",
+    "TellStages",
+    "TerminalLine",
+    "forgetting",
+    "read_progress",
+    "refuse_fork",
+    "silent",
+]
 
 PROGRESS = Special(lambda: (3, 0.5, True, "text", [print], object()), optional=True)
 #: Work of so many seconds says nothing on a terminal.
@@ -30,6 +47,8 @@ def silent(*told: object) -> None:
 def read_progress(progress: object, told: str) -> Callable[..., Any]:
     """Return what to tell: the function that was given, or one that does nothing.
 
+    What is returned raises `LedgerError` in a process that the function has forked: only the first process goes on.
+
     Raises
     ------
     ParameterError
@@ -40,11 +59,53 @@ def read_progress(progress: object, told: str) -> Callable[..., Any]:
         return silent
     if not callable(progress):
         raise ParameterError("progress", progress, f"a function of {told}, or None", "write for example progress=print")
-    return progress
+
+    def tell(*parts: object) -> object:
+        process = process_mark()
+        answer = progress(*parts)
+        refuse_fork(process)
+        return answer
+
+    return tell
+
+
+def refuse_fork(process: tuple[int, int]) -> None:
+    """Refuse to go on in another process than that of an earlier mark.
+
+    Raises
+    ------
+    LedgerError
+        This is another process.
+
+    """
+    if process_mark() != process:
+        raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
+
+
+@contextmanager
+def forgetting() -> Iterator[None]:
+    """Let go of what the frames of an error hold that leaves this block: exact figures, which a log may show.
+
+    The lines of the traceback stay. What the function that has the block holds is its own matter, as it still runs.
+    """
+    handled = sys.exception()
+    try:
+        yield
+    except BaseException as error:
+        one: BaseException | None = error
+        met: set[int] = set()
+        while one is not None and one is not handled and id(one) not in met:
+            met.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            one = one.__cause__ or one.__context__
+        raise
 
 
 class TerminalLine:
-    """One line of a terminal that says how far long work has come; a pipe or a log gets none, nor does short work."""
+    """One line of a terminal that says how far long work has come; a pipe or a log gets none, nor does short work.
+
+    It ends with the block of a ``with`` statement, by an error too, so that what is shown next has a line of its own.
+    """
 
     def __init__(self) -> None:
         self._began, self._shown = time.monotonic(), 0
@@ -56,6 +117,12 @@ class TerminalLine:
             line = f"dpfast: {stage}"
             print(f"\r{line:{self._shown}}", end="", file=sys.stderr, flush=True)
             self._shown = len(line)
+
+    def __enter__(self) -> TerminalLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the line, if there is one."""

@@ -88,6 +88,6 @@ def told(frames: Iterable[pl.DataFrame], progress: Callable[[int], object]) -> I
 
 def shown_on_terminal(frames: Iterable[pl.DataFrame], records: int | None) -> Iterator[pl.DataFrame]:
     """Give frames on, and say on a terminal how many records there were."""
-    of_all, line = "" if records is None else f" of {records:,}", TerminalLine()
-    yield from told(frames, lambda done: line(f"{done:,}{of_all} records written"))
-    line.close()
+    of_all = "" if records is None else f" of {records:,}"
+    with TerminalLine() as line:
+        yield from told(frames, lambda done: line(f"{done:,}{of_all} records written"))

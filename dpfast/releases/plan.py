@@ -22,7 +22,7 @@ from dpfast.errors import LedgerError
 from dpfast.ledger import Identity, Ledger
 from dpfast.ledger.filters import refuse_rho
 from dpfast.ledger.payment import LEDGER, pay, refuse_repeatable
-from dpfast.progress import TellStages, read_progress
+from dpfast.progress import TellStages, forgetting, read_progress, refuse_fork
 from dpfast.randomness import Purpose, Random, SystemRandom, fresh_words, process_mark
 from dpfast.releases.blueprint import Blueprint
 from dpfast.releases.explanation import ALPHA
@@ -241,7 +241,8 @@ class Plan(Shown):
                 self._running = True
                 self._ledger = ledger
                 try:
-                    self._release = self._run(ledger, show)
+                    with forgetting():
+                        self._release = self._run(ledger, show)
                 finally:
                     self._running = False
             return self._release
@@ -297,18 +298,18 @@ class Plan(Shown):
         refuse_lost_threads()
         blueprint.check_source()
         progress("charging the ledger")
-        _refuse_fork(process)  # else it would pay for what it may not keep
+        refuse_fork(process)  # else it would pay for what it may not keep
         about = Identity(blueprint.dataset, blueprint.privacy_unit, blueprint.unit.neighbors)
         paid = pay(ledger, about, blueprint.charges)
         self._entry = paid.entry
 
         def stage(name: str) -> None:
             progress(name)
-            _refuse_fork(process)  # the engine's threads are not in a fork
+            refuse_fork(process)  # the engine's threads are not in a fork
 
         release = replace(blueprint.carry_out(paid.entry, bounding_words, stage), _paid=paid)
         # After the draw: whatever forked before, in a callback or a source, only one process keeps its noise.
-        _refuse_fork(process)
+        refuse_fork(process)
         return release
 
     @property
@@ -339,11 +340,6 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def _refuse_fork(process: tuple[int, int]) -> None:
-    if process_mark() != process:
-        raise LedgerError("the process was forked during a release: one charge would have been drawn twice")
 
 
 def bounding_words(count: int) -> NDArray[np.uint64]:

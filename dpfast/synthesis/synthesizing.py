@@ -24,7 +24,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
 from dpfast.pages.page import Page
 from dpfast.pages.reported import Reported
-from dpfast.progress import TellCount, TellStages, TerminalLine, read_progress
+from dpfast.progress import TellCount, TellStages, TerminalLine, forgetting, read_progress
 from dpfast.showing import Card, Shown, number_of
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.charging import read_relation
@@ -264,45 +264,43 @@ def synthesize(
     rows = RECORDS.read_optional("rows", rows)
     megabytes = MEGABYTES.read("max_megabytes", max_megabytes)
     read_relation(neighbors, domain)
-    line = TerminalLine()
-    show = line if progress is None else read_progress(progress, "the name of a stage")
-    source = data if isinstance(data, Source) else open_source(data, schema=schema)
     named = path_of(data) if dataset is None else dataset
-    if read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain, impossible):
-        sets = asked_sets(workload, domain, megabytes)
-        asked = epsilon, delta, rho, rounds, selection, neighbors, impossible
-        request = ModelRequest.read(domain, sets, megabytes, *asked)
+    modelled = read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain, impossible)
+    with TerminalLine() as line, forgetting():
+        show = line if progress is None else read_progress(progress, "the name of a stage")
+        source = data if isinstance(data, Source) else open_source(data, schema=schema)
+        if modelled:
+            sets = asked_sets(workload, domain, megabytes)
+            asked = epsilon, delta, rho, rounds, selection, neighbors, impossible
+            request = ModelRequest.read(domain, sets, megabytes, *asked)
+            opened = domain.open(source)
+            source.check()
+            return Synthesis(request.run(opened, ledger, named, show), domain, rows)
+        queries = _read_workload(workload, domain)
+        number = groups_of(queries)
+        most = 30 if rounds is None else rounds
         opened = domain.open(source)
         source.check()
-        model = request.run(opened, ledger, named, show)
-        line.close()
-        return Synthesis(model, domain, rows)
-    queries = _read_workload(workload, domain)
-    number = groups_of(queries)
-    most = 30 if rounds is None else rounds
-    opened = domain.open(source)
-    source.check()
 
-    def count() -> NDArray[np.int64]:
-        show(READING)
-        return opened.count()
+        def count() -> NDArray[np.int64]:
+            show(READING)
+            return opened.count()
 
-    show("charging the ledger")
-    estimate = mwem(
-        count,
-        queries,
-        epsilon=epsilon,
-        rho=rho,
-        rounds=most,
-        selection=selection,
-        neighbors=neighbors,
-        ledger=ledger,
-        dataset=named,
-        privacy_unit="row",
-        progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
-    )
-    line.close()
-    return Synthesis(estimate, domain, rows)
+        show("charging the ledger")
+        estimate = mwem(
+            count,
+            queries,
+            epsilon=epsilon,
+            rho=rho,
+            rounds=most,
+            selection=selection,
+            neighbors=neighbors,
+            ledger=ledger,
+            dataset=named,
+            privacy_unit="row",
+            progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
+        )
+        return Synthesis(estimate, domain, rows)
 
 
 def makes_model(workload: object, domain: Domain, impossible: object = None) -> bool:

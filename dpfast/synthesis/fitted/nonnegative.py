@@ -137,15 +137,14 @@ def _fitted(total: float, workload: Workload, answers: Floats, deviations: Float
 
 def _swept(model: Model, tolerance: float) -> tuple[int, bool]:
     """Fit until answers move no more; return how often, and whether they do not. A terminal hears if it takes long."""
-    line = TerminalLine()
     answers, moved, done = model.answers(), math.inf, 0
-    while done < _SWEEPS and moved > tolerance:
-        model.replay(_SWEEPS_AT_ONCE)
-        done += _SWEEPS_AT_ONCE
-        before, answers = answers, model.answers()
-        moved = math.sqrt(float(np.square(answers - before).mean()))
-        line(f"fitting a table for records, sweep {done} of at most {_SWEEPS}")
-    line.close()
+    with TerminalLine() as line:
+        while done < _SWEEPS and moved > tolerance:
+            model.replay(_SWEEPS_AT_ONCE)
+            done += _SWEEPS_AT_ONCE
+            before, answers = answers, model.answers()
+            moved = math.sqrt(float(np.square(answers - before).mean()))
+            line(f"fitting a table for records, sweep {done} of at most {_SWEEPS}")
     return done, moved <= tolerance
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -26,7 +26,7 @@ from dpfast.ledger.payment import LEDGER, read_payment
 from dpfast.ledger.receipt import Receipt, entry_of
 from dpfast.pages.page import Page
 from dpfast.pages.reported import Reported
-from dpfast.progress import TellStages, TerminalLine, read_progress
+from dpfast.progress import TellStages, TerminalLine, forgetting, read_progress
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown, number_of
 from dpfast.strategies.marginal_spaces import parts_of
@@ -138,8 +138,13 @@ class MarginalsPlan(Shown):
     ) -> MarginalsRelease:
         """Charge the ledger, count and measure; as `release_marginals`, which has the parameters' documentation."""
         LEDGER.read("ledger", ledger)
-        line = TerminalLine()
-        show = line if progress is None else read_progress(progress, "the name of a stage")
+        with TerminalLine() as line, forgetting():
+            show = line if progress is None else read_progress(progress, "the name of a stage")
+            return self._run(data, ledger, dataset, schema, show)
+
+    def _run(
+        self, data: Data, ledger: Ledger, dataset: str | None, schema: Schema, show: Callable[[str], object]
+    ) -> MarginalsRelease:
         source = data if isinstance(data, Source) else open_source(data, schema=schema)
         opened = self.domain.open(source)
         source.check()
@@ -153,7 +158,6 @@ class MarginalsPlan(Shown):
         exact = dict(zip(sets, opened.count_marginals(sets), strict=True))
         show("measuring")
         residuals = measure_residuals(self._plan, exact, SystemRandom())
-        line.close()
         return MarginalsRelease(self, residuals, self._budget.shown, paid)
 
     @property
