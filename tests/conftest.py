@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import pwd
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if "long" in item.keywords:
                 item.add_marker(skip)
+
+
+def pytest_collection_finish():
+    """Keep Python from looking through all tests, and all modules, whenever it looks for garbage: seconds each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

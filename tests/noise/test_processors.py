@@ -16,6 +16,8 @@ from pathlib import Path
 import llvmlite.binding
 import pytest
 
+from .draws_of_processor import HALVES
+
 SCRIPT = Path(__file__).parent / "draws_of_processor.py"
 #: A processor's name, and the features that tell LLVM to forget what this machine has.
 PROCESSORS = {"nehalem": "+sse4.2", "haswell": "+avx2", "skylake-avx512": "+avx512f"}
@@ -40,9 +42,19 @@ def draws(what, folder=None, processor=None):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("processor", ["nehalem", "haswell"])
-def test_noise_is_the_same_on(processor, tmp_path):
-    assert draws("noise", tmp_path, processor) == draws("noise")
+@pytest.mark.parametrize(("processor", "half"), [*zip(["nehalem", "haswell"], HALVES, strict=True)])
+def test_noise_is_the_same_on(processor, half, tmp_path):
+    """Most of the time is compiling: each pair of processor, mechanism and dtype meets, all three in the long test.
+
+    So every route is drawn on this processor and on one of the others, with every kind of scale.
+    """
+    drawn = draws(half, tmp_path, processor)
+    assert len(drawn) == 12
+    assert drawn == draws(half)
+
+
+def test_the_halves_are_all_routes():
+    assert len(set.union(*HALVES.values())) == 4
 
 
 @pytest.mark.long

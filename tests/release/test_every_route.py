@@ -300,25 +300,52 @@ UNITS_AND_DATA = [
 ]
 
 
+#: What is asked of each kind of keys in turn, beside a count; what None stands for is drawn by chance.
+IN_TURN = ["mode", *THIRDS, None]
+#: Keys given and selected, with units and data.
+KEYS_AND_DATA = list(itertools.product([True, False], UNITS_AND_DATA))
+
+
+def in_turn(route, place, first):
+    """Return what is asked of keys of a kind at a place of the list above."""
+    return IN_TURN[(list(ROUTES).index(route) + place + first) % len(IN_TURN)]
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_key_on_next_to_no_data(route, seed, tmp_path):
-    """All kinds of keys, given and selected, units and data, each with a count, a mode, a third of all queries and one.
+    """All kinds of keys, given and selected, units and data, each with a count and one query, or a third of all, more.
 
-    The last is drawn by chance, and the third in turn from one that is drawn: what keys are has no say in what is asked
-    of their rows, so that each query meets all keys, and all data, but not all of both. Source, neighbours and budget
-    are drawn too: they meet in the next test, and all of them in the long one.
+    The rule: a count meets all of these together; every other query meets every kind of keys, and every kind of data
+    with both units and both sorts of keys, but not all of them at once (the next test says so), for what keys are has
+    no say in what is asked of their rows. Source, neighbours and budget are drawn: they meet in the test after it, and
+    everything in the long one.
     """
     choose = random.Random(seed)
     turns = list(itertools.product([source for source in SOURCES if has_source(route, source)], NEIGHBORS, BUDGETS))
-    first = choose.randrange(3)
+    first = choose.randrange(len(IN_TURN))
     cells = []
-    for place, (given, (unit, data)) in enumerate(itertools.product([True, False], UNITS_AND_DATA), first):
+    for place, (given, (unit, data)) in enumerate(KEYS_AND_DATA):
         if ROUTES[route] or given:
+            drawn = choose.choice(list(QUERIES))
             cells += [
                 Cell(route, data, query, given, unit, *choose.choice(turns), choose.random() < 0.5)
-                for query in ("count", "mode", f"third {place % 3}", choose.choice(list(QUERIES)))
+                for query in ("count", in_turn(route, place, first) or drawn)
             ]
     check(cells, tmp_path)
+
+
+def test_every_query_meets_every_key_and_every_kind_of_data():
+    """Whichever comes first."""
+    for first in range(len(IN_TURN)):
+        met = [
+            (route, place, in_turn(route, place, first))
+            for route in ROUTES
+            for place, (given, _) in enumerate(KEYS_AND_DATA)
+            if ROUTES[route] or given
+        ]
+        assert {(route, query) for route, _, query in met} == set(itertools.product(ROUTES, IN_TURN))
+        places = range(len(KEYS_AND_DATA))
+        assert {(place, query) for _, place, query in met} == set(itertools.product(places, IN_TURN))
 
 
 @pytest.mark.parametrize("given", [True, False])
