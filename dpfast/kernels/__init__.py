@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -121,4 +121,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

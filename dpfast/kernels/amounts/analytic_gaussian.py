@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -69,4 +69,4 @@ def first_above(spent_whole, spent_part, cap_whole, cap_part):
     return first, count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -164,4 +164,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

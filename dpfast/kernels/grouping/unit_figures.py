@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

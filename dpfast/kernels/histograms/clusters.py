@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

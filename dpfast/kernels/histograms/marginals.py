@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

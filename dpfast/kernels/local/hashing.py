@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

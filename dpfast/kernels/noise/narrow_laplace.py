@@ -31,10 +31,12 @@ from dpfast.kernels.noise.releasing import (
     release_row_on_ones,
 )
 from dpfast.kernels.parameters import at, part
+from dpfast.kernels.views import borrowed
 
 __all__ = ["NOISE_WORDS", "WORK_WORDS", "release_laplace_on_grids", "release_laplace_on_ones"]
 
-BLOCK = 512
+BLOCK = 256
+"""Few enough for the processor to fetch the next block's values while it draws for this one."""
 #: So many open samples are settled at a time, filled up to a multiple of the second: whole vectors.
 _ENOUGH, _PADDING = 64, 32
 _LIST = BLOCK + _ENOUGH
@@ -256,6 +258,9 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
 
     """
     count, some = _NO_ROWS, _NO_ROWS
+    high, low, scale, values = borrowed(high), borrowed(low), borrowed(scale), borrowed(values)
+    released, undecided = borrowed(released), borrowed(undecided)
+    work = borrowed(work)
     block, opened, settled = _views(work)
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
@@ -329,6 +334,9 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
 
     """
     count, some = _NO_ROWS, _NO_ROWS
+    high, low, values, released = borrowed(high), borrowed(low), borrowed(values), borrowed(released)
+    scale, position, grid = borrowed(scale), borrowed(position), borrowed(grid)
+    work, undecided = borrowed(work), borrowed(undecided)
     block, opened, settled = _views(work)
     fractions = work[_FIRST:_SECOND].view(np.float32)
     for start in range(0, released.size, BLOCK):
@@ -355,4 +363,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

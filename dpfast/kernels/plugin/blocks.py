@@ -153,4 +153,4 @@ def reserve(function, block, size):
     return layout.OK, first
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -1,4 +1,4 @@
 """Kernels that compare candidates by noisy keys."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81

@@ -259,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 6b7b91daac2b561e
+# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
