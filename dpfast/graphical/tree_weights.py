@@ -50,13 +50,29 @@ class Measurement:
         Of their noise.
     softness
         How softly each of them holds the weights: c above, or one for all of them.
+    largest
+        The largest variance of a sum of counts whose coefficients' squares add up to 1: by default ``variance``, which
+        it is where cells have noise of their own.
+
+    Attributes
+    ----------
+    targets
+        What weights are fitted to: the values, or what is made of them.
 
     """
 
-    def __init__(self, attributes: Attributes, values: Floats, variance: float, softness: Floats | float) -> None:
+    def __init__(
+        self,
+        attributes: Attributes,
+        values: Floats,
+        variance: float,
+        softness: Floats | float,
+        largest: float | None = None,
+    ) -> None:
         self.attributes = attributes
-        self.values = values
+        self.values = self.targets = values
         self.variance = variance
+        self.largest = variance if largest is None else largest
         self.softness = np.broadcast_to(np.asarray(softness, np.float64), values.shape).copy()
         self.duals = np.zeros(values.size)
 
@@ -64,7 +80,9 @@ class Measurement:
         """Take in another measurement of the same marginal."""
         weight = self.variance / (self.variance + variance)
         self.values = self.values + weight * (values - self.values)
+        self.targets = self.targets + weight * (values - self.targets)
         self.variance *= 1.0 - weight
+        self.largest *= 1.0 - weight
 
 
 class TreeWeights:
@@ -171,7 +189,7 @@ class TreeWeights:
         """Fit what was measured of the number of records once more, last: what is fitted after it moves it."""
         for measurement, _ in (own for measured in self._measured for own in measured if not own[0].attributes):
             factor = np.array([self.total])
-            fit_masses(factor, measurement.duals, measurement.values, measurement.softness)
+            fit_masses(factor, measurement.duals, measurement.targets, measurement.softness)
             for table in (*self.tables, *self._separators):
                 table *= factor
 
@@ -198,7 +216,7 @@ class TreeWeights:
         furthest = 0.0
         for measurement, view in self._measured[clique]:
             factors = view.sums(self.tables[clique])
-            moved = fit_masses(factors, measurement.duals, measurement.values, measurement.softness)
+            moved = fit_masses(factors, measurement.duals, measurement.targets, measurement.softness)
             furthest = max(furthest, moved)
             view.multiply(self.tables[clique], factors)
         return furthest

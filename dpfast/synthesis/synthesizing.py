@@ -163,11 +163,13 @@ def synthesize(
         are proved there, unless a delta is given. Of any other it is a model (Notes).
 
         Proof for the model. A row is in one cell of each marginal at most, so that neighbours' counts differ by one in
-        one cell of each, or in two where rows are replaced. Single attributes are measured with noise for that change;
-        then, in each round, a set of attributes is selected by the exponential mechanism, whose scores such a change
-        moves by at most their sensitivity whatever was measured before, and measured. The costs add up to the budget,
-        in rho where there is a delta (Bun, Steinke 2016): the number of rounds and their shares are fixed beforehand.
-        All else is made of noisy counts.
+        one cell of each, or in two where rows are replaced. Their number is measured, and chooses one of a few ways
+        that are planned beforehand, each of which costs what is left of the budget at most. Either single attributes
+        are measured with noise for that change, and then, in each round, a set of attributes is selected by the
+        exponential mechanism, whose scores such a change moves by at most their sensitivity whatever was measured
+        before, and measured; or all sets are measured at once, as `dpfast.release_marginals` does. The costs add up to
+        the budget, in rho where there is a delta (Bun, Steinke 2016), also where noisy numbers choose the next
+        mechanism (Whitehouse, Ramdas, Rogers, Wu 2023). All else is made of noisy counts.
 
     Parameters
     ----------
@@ -192,8 +194,8 @@ def synthesize(
         they have no weight, and no record drawn has one. They are public, and cost nothing. Rows of the data that have
         one are left out, as those with values that were not declared.
     rounds
-        How many queries, or sets of columns, are measured. By default 30, and for a model three times as many as there
-        are columns.
+        How many queries, or sets of columns, are selected and measured. By default 30; for a model as many as promise
+        the least error, three times as many as there are columns at most, or all sets at once.
     max_megabytes
         How much memory the model's tables may take, from 0.01 to 16,000.
     selection
@@ -228,11 +230,16 @@ def synthesize(
     A model is a tree of tables over a few columns each, which agree where they meet: of all histograms the one of least
     relative entropy to the even one plus squared misfits (`dpfast.graphical.tree_weights`). How large the tables are is
     known before anything is measured, and a set of columns is measured only if the model stays within
-    ``max_megabytes``. After McKenna, Mullins, Sheldon, Miklau (2022), with these changes: single columns get half of
-    the budget, more of it the more values they have; values that are rare by these counts are one value to the model
-    from then on, as McKenna, Miklau, Sheldon (2021) do, and records get them by their shares; all rounds have one share
-    of the budget; a set's score counts in each cell only what the noise of a measurement leaves to be mended; and the
-    fit holds a noisy count softly, the more so the less it says (`dpfast.synthesis.graphical.softness`).
+    ``max_megabytes``. After McKenna, Mullins, Sheldon, Miklau (2022), with these changes: the number of records, which
+    gets a hundredth of the budget, decides how much single columns get of the rest (from a fifth to four fifths: the
+    more, the less they are known) and how many rounds there are; a column gets more the more values it has; most of
+    the noise of single columns is taken out (`dpfast.synthesis.graphical.columns`); values that are rare by these
+    counts are one value to the model from then on, as McKenna, Miklau, Sheldon (2021) do, and records get them by their
+    shares; all rounds have one share of the budget; a set's score counts in each cell only what the noise of a
+    measurement leaves to be mended; and the fit holds a noisy count softly, the more so the less it says
+    (`dpfast.synthesis.graphical.softness`). Where a model of all sets together has room, a delta or rho is given, and
+    noise alone would make a small mean error, all of them are measured at once by residuals (Xiao, He, Zhang, Kifer
+    2023), and none is selected.
 
     References
     ----------

@@ -65,21 +65,65 @@ def test_counts_without_end_overflow_no_score():
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("rounds", [1, 7, 200])
+@pytest.mark.parametrize("rounds", [1, 7, 200, None])
 @pytest.mark.parametrize(
     ("epsilon", "delta", "rho"), [(1.0, None, None), (0.1, 1e-9, None), (30.0, 1e-5, None), (None, None, 0.01)]
 )
-def test_all_events_together_cost_no_more_than_the_budget(epsilon, delta, rho, rounds, neighbors):
+def test_all_events_of_each_way_together_cost_no_more_than_the_budget(epsilon, delta, rho, rounds, neighbors):
+    """The number of records chooses any of the ways: none costs more, and what a ledger is charged bounds them all."""
     budget = read_budget(epsilon, delta, rho)
-    plan = plan_model(budget, neighbors, (85, 9, 100, 2, 2, 1), rounds, selects=True)
-    if epsilon is not None and delta is None:
-        assert basic.cost(plan.events)[0] <= budget.units
-    else:
-        allowed = zcdp.largest_rho(Fraction(epsilon), Fraction(delta)) if rho is None else budget.units
-        assert zcdp.cost(plan.events)[0] <= allowed
-        assert zcdp.cost(plan.events)[0] >= allowed * 0.99
-    assert all(noise.event.sensitivity >= 1 for noise in plan.first)
-    assert plan.first[2].scale < plan.first[0].scale < plan.first[3].scale == plan.first[4].scale
+    sizes = (85, 9, 100, 2, 2, 1)
+    candidates = Candidates.pairs(sizes, 10_000)
+    counts_records = neighbors == "add_remove"
+    plan = plan_model(
+        budget, neighbors, sizes, candidates, rounds=rounds, most_cells=1e6, counts_records=counts_records
+    )
+    assert len(plan.splits) == 4
+    assert (plan.at_once is not None) == (rounds is None and delta_or_rho(delta, rho))
+    assert (plan.records is not None) == counts_records
+    for way in plan.ways:
+        events = plan.events(way)
+        if delta_or_rho(delta, rho):
+            allowed = zcdp.largest_rho(Fraction(epsilon), Fraction(delta)) if rho is None else budget.units
+            assert allowed * 0.99 <= zcdp.cost(events)[0] <= zcdp.cost(plan.charged)[0] <= allowed
+        else:
+            assert basic.cost(events)[0] <= budget.units
+            assert zcdp.cost(events)[0] <= zcdp.cost(plan.charged)[0]
+    for split in plan.splits:
+        assert all(noise.event.sensitivity >= 1 for noise in split.first)
+        assert split.first[2].scale < split.first[0].scale < split.first[3].scale == split.first[4].scale
+
+
+def delta_or_rho(delta, rho):
+    return delta is not None or rho is not None
+
+
+def test_the_number_of_records_chooses_the_way():
+    """Few records leave no more than single columns to be known; many have all pairs measured at once."""
+    sizes = (4, 8, 3, 10, 6)
+    budget = read_budget(1.0, 1e-6, None)
+    plan = plan_model(budget, "add_remove", sizes, Candidates.pairs(sizes, 10_000), most_cells=1e5)
+    assert plan.choose(10_000.0) is plan.at_once
+    assert plan.choose(1.0) is plan.splits[-1]
+    narrow = plan_model(budget, "add_remove", sizes, Candidates.pairs(sizes, 10_000), most_cells=1_000)
+    assert narrow.at_once is None  # all pairs together are one table of 5,760 cells
+    parts = [narrow.choose(records).part for records in (1e6, 2_000.0, 1_000.0, 10.0)]
+    assert parts == sorted(parts)
+    assert parts[0] < parts[-1]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_all_pairs_at_once_are_near_the_data(relation):
+    """Noise of deviation 3 beside counts of 2,000: fifty are never met."""
+    frame, own = FRAME.select("x0", "x1", "x2"), dpf.Domain(dict.fromkeys(["x0", "x1", "x2"], 3), "null")
+    ledger = dpf.Ledger(epsilon=3, delta=1e-9, neighbors=relation)
+    made = dpf.synthesize(frame, own, epsilon=3.0, delta=1e-9, ledger=ledger, neighbors=relation)
+    assert made.estimate.complete
+    asked = [columns for columns in made.estimate.rounds["columns"].to_list() if columns]
+    assert asked == [["x0", "x1"], ["x0", "x2"], ["x1", "x2"]]
+    np.testing.assert_allclose(made.marginal(["x2", "x0"])[:3, :3], exact(frame, "x2", "x0"), atol=50)
+    if relation == "replace":
+        assert made.estimate.total == pytest.approx(ROWS, rel=1e-9)
 
 
 def test_the_records_of_many_columns_are_near_the_data():
@@ -163,7 +207,7 @@ def test_rounds_can_be_ended_early():
     asked = {"epsilon": 0.5, "delta": 1e-9, "rounds": 5, "ledger": ledger}
     made = dpf.synthesize(FRAME[:500], DOMAIN, CHAIN[:3], progress=lambda stage: not stage.startswith("2 of"), **asked)
     assert not made.estimate.complete
-    assert made.estimate.rounds.height == 32
+    assert made.estimate.rounds.height == 33  # the number of records, 30 columns, 2 rounds
     assert ledger.spent.epsilon == 0.5
 
 

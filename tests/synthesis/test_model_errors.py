@@ -9,11 +9,15 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.accounting.budget import Budget
 from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.graphical.tree_marginals import TreeMarginals
 from dpfast.graphical.tree_weights import Measurement, TreeWeights
+from dpfast.synthesis.graphical.at_once import measure_at_once
 from dpfast.synthesis.graphical.errors import LastSelection, PairErrors, _sum_of_noise
 from dpfast.synthesis.graphical.grouping import Axis, Grouping
+from dpfast.synthesis.residuals.planning import plan_residuals
+from dpfast.testing import SeededRandom
 
 PAIRS = list(itertools.combinations(range(3), 2))
 
@@ -76,7 +80,25 @@ def test_noise_adds_up_to_less_than_is_said(seed):
     for cells, deviation in itertools.product((1, 8, 200), (0.3, 2.0, 50.0)):
         sums = np.abs(np.rint(generator.normal(0, deviation, (4_000, cells)))).sum(axis=1)
         rounded = np.sqrt(deviation**2 + 1 / 12)
-        assert (sums > _sum_of_noise(cells, rounded, 0.05)).mean() < 0.08
+        assert (sums > _sum_of_noise(cells, rounded, rounded, 0.05)).mean() < 0.08
+
+
+@pytest.mark.parametrize("attributes", [(0, 1), (1, 2), (0,), (2,)])
+def test_noise_that_cells_share_adds_up_to_less_than_is_said(attributes, seed):
+    """Sets measured at once, of which everything is noise; a binomial of 400 with 0.05 is above 44 in 1e-6 of runs."""
+    sizes = (2, 3, 5)
+    plan = plan_residuals(sizes, PAIRS, [1.0, 2.0, 3.0], Budget("rho", 10**16), "add_remove")
+    exact = {own: np.zeros(sizes[own[0]] * sizes[own[1]], np.int64) for own in PAIRS}
+    grouping = Grouping(tuple(Axis.whole(size) for size in sizes))
+    random, above = SeededRandom(seed), 0
+    for _ in range(400):
+        held, _ = measure_at_once(plan, exact, random)
+        weights = TreeWeights(JunctionTree.holding(sizes, held), 1e-3, [])
+        lower, upper, is_measured = PairErrors(weights, grouping, held, None).interval(attributes)
+        assert is_measured
+        assert upper is not None
+        above += lower > 1.1e-3  # there are as many records as nothing
+    assert above <= 44
 
 
 def test_the_report_and_the_chart_of_a_model(tmp_path):

@@ -7,7 +7,9 @@ A set that was measured, alone or within another one: the noisy counts y are the
 distance of the model p from x is between those of p from y less and plus the sum of all abs(z). That sum is random,
 and bounded with probability 0.95 by its mean and deviation (Cantelli). Noise is Gaussian, or Laplace, or a weighted
 mean of these: normal numbers times random deviations, whose mean magnitude is at most sqrt(2 / pi) of the deviation
-(Jensen).
+(Jensen). Sets that are measured at once by residuals have noise that cells share: linear in independent normal numbers,
+so that the sum of magnitudes is a function of these whose slope is at most the root of the number of cells times the
+largest variance of any direction, and so is its deviation (Poincare's inequality).
 
 A set that was not measured, but could have been in the last selection: the exponential mechanism selects another one
 rather than a score that is larger by 2 sensitivities / epsilon * ln(candidates / 0.025) with probability 0.025 at most
@@ -107,7 +109,7 @@ class PairErrors:
         grouped = 2.0 * self._grouping.grouped_share(attributes, model)
         known = self._known(attributes)
         if known is not None:
-            apart, noise = float(np.abs(model - known[0]).sum()), _sum_of_noise(model.size, known[1], _MISS)
+            apart, noise = float(np.abs(model - known[0]).sum()), _sum_of_noise(model.size, *known[1:], _MISS)
             return max(apart - noise, 0.0), apart + noise + grouped, True
         last = self._last
         if last is None or self._before is None or attributes not in last.candidates:
@@ -116,24 +118,28 @@ class PairErrors:
         away = self._score / last.candidates[attributes] + last.threshold * before.size
         return 0.0, away + float(np.abs(model - before).sum()) + grouped, False
 
-    def _known(self, attributes: Attributes) -> tuple[Floats, float] | None:
-        """Return noisy counts by the least noisy measurement that holds them, with their noise's deviation."""
-        found: list[tuple[float, Measurement]] = []
+    def _known(self, attributes: Attributes) -> tuple[Floats, float, float] | None:
+        """Return noisy counts by the least noisy measurement that holds them, and their noise's deviations.
+
+        The first is of a cell, the other of any direction at most.
+        """
+        found: list[tuple[float, float, Measurement]] = []
         for held, one in self._held.items():
             if held and set(attributes) <= set(held):
                 cells = math.prod(self._grouping.sizes[a] for a in held if a not in attributes)
-                found.append((self._variance(one) * cells, one))
+                largest = self._variance(one, one.largest) * cells
+                found.append((self._variance(one, one.variance) if cells == 1 else largest, largest, one))
         if not found:
             return None
-        variance, best = min(found, key=lambda own: own[0])
+        variance, largest, best = min(found, key=lambda own: own[0])
         table = best.values.reshape([self._grouping.sizes[a] for a in best.attributes])
         out = tuple(place for place, a in enumerate(best.attributes) if a not in attributes)
-        return table.sum(axis=out).reshape(-1), math.sqrt(variance)
+        return table.sum(axis=out).reshape(-1), math.sqrt(variance), math.sqrt(largest)
 
-    def _variance(self, one: Measurement) -> float:
+    def _variance(self, one: Measurement, variance: float) -> float:
         """Return the largest variance of a cell: a single attribute's rare values were measured one by one."""
         rare = self._grouping.axes[one.attributes[0]].rare.size if len(one.attributes) == 1 else 1
-        return one.variance * max(rare, 1)
+        return variance * max(rare, 1)
 
 
 def _largest_score(last: LastSelection) -> float:
@@ -141,12 +147,19 @@ def _largest_score(last: LastSelection) -> float:
     counts, deviation = last.measured
     off = np.abs(TreeMarginals(last.weights).marginal(last.chosen) - counts) - last.threshold
     # Half a step of a score is lost in rounding, in each cell.
-    largest = float(np.maximum(off, 0.0).sum()) + _sum_of_noise(counts.size, deviation, _MISS / 2) + counts.size / 256
+    largest = (
+        float(np.maximum(off, 0.0).sum())
+        + _sum_of_noise(counts.size, deviation, deviation, _MISS / 2)
+        + counts.size / 256
+    )
     return last.candidates[last.chosen] * largest + last.slack * math.log(2.0 * last.number / _MISS)
 
 
-def _sum_of_noise(cells: int, deviation: float, miss: float) -> float:
-    """Return what the magnitudes of noise add up to at most, except with a probability."""
+def _sum_of_noise(cells: int, deviation: float, widest: float, miss: float) -> float:
+    """Return what the magnitudes of noise add up to at most, except with a probability.
+
+    ``deviation`` is that of a cell, ``widest`` that of any direction at most.
+    """
     # Rounding to whole numbers adds half a step at most, and no mean magnitude exceeds the deviation.
     mean = min(_MEAN_OF_NORMAL * deviation + 0.5, deviation)
-    return cells * mean + deviation * math.sqrt(cells * (1.0 / miss - 1.0))
+    return cells * mean + widest * math.sqrt(cells * (1.0 / miss - 1.0))

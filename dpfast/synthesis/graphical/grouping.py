@@ -57,6 +57,11 @@ class Axis:
         kept = np.setdiff1d(np.arange(noisy.size), rare)
         return cls(kept, rare, shares / shares.sum() if rare.size else shares)
 
+    @classmethod
+    def whole(cls, values: int) -> Axis:
+        """Return the axis on which all of so many values stand alone."""
+        return cls(np.arange(values), np.empty(0, np.int64), np.empty(0))
+
     @property
     def values(self) -> int:
         """How many values there are."""
@@ -85,6 +90,10 @@ class Axis:
         groups = np.full(self.values, self.kept.size, np.int64)
         groups[self.kept] = np.arange(self.kept.size)
         return groups
+
+    def grouped(self, values: Floats) -> Floats:
+        """Return counts of groups from counts of values."""
+        return np.append(values[self.kept], values[self.rare].sum()) if self.rare.size else values
 
     def sums(self, table: NDArray[np.int64], place: int) -> NDArray[np.int64]:
         """Return a table with the values along one of its axes grouped."""

@@ -1,7 +1,8 @@
-"""Rounds: the marginal that a model errs in most is selected, measured, and fitted."""
+"""Rounds: the marginal that a model errs in most is selected, measured, and fitted; or all of them at once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,11 +16,14 @@ from dpfast.graphical.tree_weights import Measurement, TreeWeights
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.randomness import RandomSource
+from dpfast.synthesis.graphical.at_once import fit_at_once, measure_at_once
 from dpfast.synthesis.graphical.candidates import LARGEST_COUNT, SCORE_BITS, Candidates
+from dpfast.synthesis.graphical.columns import restored_column
 from dpfast.synthesis.graphical.errors import LastSelection
 from dpfast.synthesis.graphical.grouping import Axis, Grouping, deviations_of, kinds_of
-from dpfast.synthesis.graphical.plan import ModelPlan
+from dpfast.synthesis.graphical.plan import ModelPlan, Split
 from dpfast.synthesis.graphical.softness import FIRMEST, softness_of
+from dpfast.synthesis.residuals.planning import ResidualPlan
 
 __all__ = ["Measured", "ModelRounds"]
 
@@ -29,6 +33,8 @@ Counts = Mapping[Attributes, NDArray[np.int64]]
 
 #: The variance and the softness that stand for none.
 _EXACT = 1e-12
+#: What the magnitude of a normal number exceeds with probability 0.05, in its deviations.
+_NORMAL95 = 1.96
 #: Values of an attribute whose noisy counts are below so many deviations are grouped.
 _RARE = 3.0
 #: Up to so many sets are all scored in each round.
@@ -39,11 +45,28 @@ _WALKS, _LAST_WALKS = 8, 50
 
 @dataclass(frozen=True)
 class Measured:
-    """One marginal that was measured: its attributes, the noise, and the noisy counts."""
+    """One marginal that was measured.
+
+    Attributes
+    ----------
+    attributes
+        Its own; none for the number of records.
+    cells
+        How many counts.
+    deviation, error95
+        Of the noise of each, and what this exceeds with probability 0.05.
+
+    """
 
     attributes: Attributes
-    noise: IntegerNoise
-    counts: NDArray[np.int64]
+    cells: int
+    deviation: float
+    error95: float
+
+    @classmethod
+    def by(cls, noise: IntegerNoise, attributes: Attributes, cells: int) -> Measured:
+        """Return what was measured with noise of its own for each cell."""
+        return cls(attributes, cells, noise.deviation, noise.half_width(0.05))
 
 
 @dataclass
@@ -70,6 +93,8 @@ class ModelRounds:
         What the model was fitted to, after `run`.
     last
         The last selection, if there was any.
+    complete
+        Whether all was measured that was paid for, after `run`.
 
     """
 
@@ -83,6 +108,9 @@ class ModelRounds:
     held: dict[Attributes, Measurement] = field(default_factory=dict)
     grouping: Grouping = field(init=False)
     last: LastSelection | None = None
+    split: Split | None = None
+    complete: bool = True
+    _sums: list[tuple[float, float]] = field(default_factory=list)
     _counted: dict[Attributes, NDArray[np.int64]] = field(default_factory=dict)
     _scores: dict[int, int] = field(default_factory=dict)
 
@@ -97,60 +125,96 @@ class ModelRounds:
 
         Everything after a measurement is made of noisy numbers alone.
         """
-        for place, noise in enumerate(self.plan.first):
-            self.log.append(Measured((place,), noise, _noisy(exact[place,], noise, source)))
-        total = float(max(records, 1)) if records is not None else self._total()
-        self._group(total)
-        weights = self._fit(total, JunctionTree.holding(self.grouping.sizes, self._together()))
-        for number in range(self.plan.rounds):
-            weights = self._round(number, weights, exact, source)
+        way = self.plan.choose(self._count_records(exact, records, source))
+        if isinstance(way, ResidualPlan):
+            return self._at_once(way, exact, source, progress)
+        self.split = way
+        self._measure_columns(way, exact, source)
+        weights = self._fit(self._total, JunctionTree.holding(self.grouping.sizes, self._together()))
+        for number in range(way.rounds):
+            weights = self._round(way, number, weights, exact, source)
             if progress(number + 1) is False:
+                self.complete = number + 1 == way.rounds
                 break
         weights.fit(_LAST_WALKS)
         self._counted.clear()
         self._scores.clear()
         return weights
 
-    def _total(self) -> float:
-        """Return the number of records that the first measurements say together, each by its weight."""
-        sums = [(float(one.counts.sum()), one.counts.size * _deviation(one.noise) ** 2) for one in self.log]
-        weight = sum(1.0 / variance for _, variance in sums)
-        return max(sum(total / variance for total, variance in sums) / weight, 1.0)
+    def told(self, done: int) -> str:
+        """Return what users are told after so many rounds."""
+        return f"{done} of {self.split.rounds if self.split else 1} rounds"
 
-    def _group(self, total: float) -> None:
-        """Group the rare values of each attribute, and hold what was measured of the groups."""
+    def _count_records(self, exact: Counts, records: int | None, source: RandomSource) -> float:
+        """Return about how many records there are, 1 at least."""
+        noise = self.plan.records
+        if noise is None:
+            self._sums.append((float(max(records or 0, 1)), _EXACT))
+        else:
+            counts = _noisy(exact[0,].sum(keepdims=True), noise, source)
+            self.log.append(Measured.by(noise, (), 1))
+            self._sums.append((float(counts[0]), _deviation(noise) ** 2))
+        return self._total
+
+    @property
+    def _total(self) -> float:
+        """The number of records that all measurements say together, each by its weight."""
+        weight = sum(1.0 / variance for _, variance in self._sums)
+        return max(sum(total / variance for total, variance in self._sums) / weight, 1.0)
+
+    def _at_once(
+        self, plan: ResidualPlan, exact: Counts, source: RandomSource, progress: Callable[[int], object]
+    ) -> TreeWeights:
+        """Measure all sets at once, and return the weights that fit them."""
+        self.grouping = Grouping(tuple(Axis.whole(size) for size in self.sizes))
+        measured, total = measure_at_once(plan, exact, source)
+        if plan.noises[()] is not None:
+            self._sums.append((float(total), plan.variances[()]))
+        for held, one in measured.items():
+            deviation = math.sqrt(one.variance)
+            self.log.append(Measured(held, one.values.size, deviation, _NORMAL95 * deviation))
+        self.held = measured
+        self.held[()] = Measurement((), np.array([self._total]), _EXACT, _EXACT)
+        tree = JunctionTree.holding(self.sizes, self._together())
+        weights = TreeWeights(tree, self._total, list(self.held.values()), self.possible)
+        fit_at_once(weights, len(measured))
+        progress(1)
+        return weights
+
+    def _measure_columns(self, split: Split, exact: Counts, source: RandomSource) -> None:
+        """Measure each attribute alone; group its rare values, and hold what was measured of the groups."""
+        noisy = [_noisy(exact[place,], noise, source).astype(np.float64) for place, noise in enumerate(split.first)]
+        for place, (values, noise) in enumerate(zip(noisy, split.first, strict=True)):
+            self.log.append(Measured.by(noise, (place,), values.size))
+            if self.plan.records is not None:
+                self._sums.append((float(values.sum()), values.size * _deviation(noise) ** 2))
         axes = []
-        for one in self.log:
-            values, deviation = one.counts.astype(np.float64), _deviation(one.noise)
-            alone = Measurement((0,), values, deviation**2, 0.0)
-            alone.softness[:] = softness_of(values, np.full(values.size, total / values.size), deviation)
-            # Masses cannot be negative, so that noise alone would add records: the number that the sums say is kept.
-            whole = Measurement((), np.array([total]), _EXACT, _EXACT)
-            weights = TreeWeights(JunctionTree.holding((values.size,), [(0,)]), total, [alone, whole])
-            weights.fit(_LAST_WALKS)
-            kinds = kinds_of(one.attributes[0], self.sizes, self.possible)
-            axis = Axis.of(values, weights.tables[0], _RARE * deviation, kinds)
+        for place, (values, noise) in enumerate(zip(noisy, split.first, strict=True)):
+            deviation = _deviation(noise)
+            expected = restored_column(values, noise, self._total)
+            axis = Axis.of(values, expected, _RARE * deviation, kinds_of(place, self.sizes, self.possible))
             axes.append(axis)
-            grouped = np.append(values[axis.kept], values[axis.rare].sum()) if axis.rare.size else values
-            self.held[one.attributes] = Measurement(
-                one.attributes, grouped, deviation**2, FIRMEST * deviations_of(axis, deviation)
-            )
+            softness = FIRMEST * deviations_of(axis, deviation)
+            held = self.held[place,] = Measurement((place,), axis.grouped(values), deviation**2, softness)
+            held.targets = axis.grouped(expected)
         self.grouping = Grouping(tuple(axes))
         self.possible = [self.grouping.possible(one) for one in self.possible]
-        self.held[()] = Measurement((), np.array([total]), _EXACT, _EXACT)
+        self.held[()] = Measurement((), np.array([self._total]), _EXACT, _EXACT)
 
-    def _round(self, number: int, weights: TreeWeights, exact: Counts, source: RandomSource) -> TreeWeights:
+    def _round(
+        self, split: Split, number: int, weights: TreeWeights, exact: Counts, source: RandomSource
+    ) -> TreeWeights:
         """Select, measure and fit."""
         self.last = None  # so that there are two models at most: this one, and the next one
         marginals = TreeMarginals(weights)
-        chosen, scored, number_of = self._select(number, weights.tree, marginals, exact, source)
-        noise = self.plan.noise
-        counts = _noisy(self._grouped(chosen, exact), noise, source)
-        self.log.append(Measured(chosen, noise, counts))
-        self._hold(chosen, counts.astype(np.float64), _deviation(noise), marginals.marginal(chosen))
-        if chosen in scored and self.plan.selection is not None:
-            slack = 2.0 * self.sensitivity / 2**SCORE_BITS / self.plan.selection
-            measured = counts.astype(np.float64), _deviation(noise)
+        chosen, scored, number_of = self._select(split, number, weights.tree, marginals, exact, source)
+        noise = split.noise
+        counts = _noisy(self._grouped(chosen, exact), noise, source).astype(np.float64)
+        self.log.append(Measured.by(noise, chosen, counts.size))
+        self._hold(chosen, counts, _deviation(noise), marginals.marginal(chosen))
+        if chosen in scored and split.selection is not None:
+            slack = 2.0 * self.sensitivity / 2**SCORE_BITS / split.selection
+            measured = counts, _deviation(noise)
             self.last = LastSelection(weights, scored, number_of, chosen, noise.deviation, measured, slack)
         del marginals  # what it keeps is as large as a model
         known = weights.tree.holding_one_more(chosen)
@@ -182,7 +246,13 @@ class ModelRounds:
         return weights
 
     def _select(
-        self, number: int, tree: JunctionTree, marginals: TreeMarginals, exact: Counts, source: RandomSource
+        self,
+        split: Split,
+        number: int,
+        tree: JunctionTree,
+        marginals: TreeMarginals,
+        exact: Counts,
+        source: RandomSource,
     ) -> tuple[Attributes, dict[Attributes, int], int]:
         """Return the set that this round measures: drawn by its score among those that the model has room for.
 
@@ -191,17 +261,17 @@ class ModelRounds:
         model that have no attribute of what was measured last: both models are made of noisy counts.
         """
         sets = self.candidates.sets
-        places = self._with_room(number, tree)
+        places = self._with_room(split, number, tree)
         if not places:
             return (number % len(self.sizes),), {}, 0
-        if len(places) == 1 or self.plan.selection is None:
+        if len(places) == 1 or split.selection is None:
             return sets[places[number % len(places)]], {}, 0
         fresh = self._to_score(number, places)
         counts = {sets[place]: self._grouped(sets[place], exact) for place in fresh}
-        scores = self.candidates.scores(fresh, counts, marginals.marginal, self.plan.noise.deviation)
+        scores = self.candidates.scores(fresh, counts, marginals.marginal, split.noise.deviation)
         self._scores.update(zip(fresh, scores.tolist(), strict=True))
         all_scores = np.array([self._scores[place] for place in places], np.int64)
-        chosen = places[int(exponential(all_scores, self.plan.selection, self.sensitivity, random=source))]
+        chosen = places[int(exponential(all_scores, split.selection, self.sensitivity, random=source))]
         return sets[chosen], {sets[place]: self.candidates.weights[place] for place in fresh}, len(places)
 
     def _to_score(self, number: int, places: list[int]) -> list[int]:
@@ -216,10 +286,10 @@ class ModelRounds:
             if place not in self._scores or place % turns == number % turns or any(a in last for a in sets[place])
         ]
 
-    def _with_room(self, number: int, tree: JunctionTree) -> list[int]:
+    def _with_room(self, split: Split, number: int, tree: JunctionTree) -> list[int]:
         """Return the candidates beside which the model would not be too large: it may grow as the budget is spent."""
         cells = tree.cells_with(self._together(), self.candidates.sets)
-        for allowed in (self.most_cells * (number + 1) / self.plan.rounds, self.most_cells):
+        for allowed in (self.most_cells * (number + 1) / split.rounds, self.most_cells):
             places: list[int] = np.flatnonzero(cells <= max(allowed, tree.cells)).tolist()
             if places:
                 break

@@ -28,7 +28,7 @@ from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.constraints import read_constraints
 from dpfast.synthesis.graphical.estimate import ModelEstimate
-from dpfast.synthesis.graphical.plan import ROUNDS_PER_COLUMN, ModelPlan, plan_model
+from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 
 __all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
@@ -135,7 +135,7 @@ class ModelRequest:
             raise ParameterError("selection", selection, '"exponential" for a model', "leave it out")
         relation = read_neighbors(neighbors)
         budget = read_budget(epsilon, delta, rho)
-        number = ROUNDS_PER_COLUMN * len(domain.shape) if rounds is None else ROUNDS.read("rounds", rounds)
+        number = None if rounds is None else ROUNDS.read("rounds", rounds)
         most_cells = megabytes * 1e6 / _BYTES_OF_CELL
         least = sum(domain.shape)
         if least > most_cells:
@@ -145,7 +145,17 @@ class ModelRequest:
         possible = _read_possible(domain, candidates, impossible, megabytes)
         # All of them are counted, whichever are measured.
         check_size(least + sum(candidates.cells), "workload", "cells")
-        plan = plan_model(budget, relation, domain.shape, number, selects=len(candidates.sets) > 1)
+        plan = plan_model(
+            budget,
+            relation,
+            domain.shape,
+            candidates,
+            rounds=number,
+            most_cells=most_cells,
+            together=[one.attributes for one in possible],
+            # Where rows are replaced and none is left out, their number is public.
+            counts_records=relation == "add_remove" or bool(possible),
+        )
         return cls(domain, candidates, most_cells, budget, relation, plan, possible)
 
     def run(
@@ -155,14 +165,12 @@ class ModelRequest:
         source = SystemRandom()
         payment = read_payment(ledger, self.budget, None, neighbors=self.neighbors, dataset=dataset, privacy_unit="row")
         show("charging the ledger")
-        description = f"model of {len(self.domain.shape)} columns, {self.plan.rounds} rounds"
-        paid = charge_events(payment, self.budget, self.plan.events, description)
+        description = f"model of {len(self.domain.shape)} columns"
+        paid = charge_events(payment, self.budget, self.plan.charged, description)
         show("reading the data")
         sets = list(dict.fromkeys([*((place,) for place in range(len(self.domain.shape))), *self.candidates.sets]))
         exact = dict(zip(sets, opened.count_marginals(sets, possible=self.possible), strict=True))
-        # Where rows are replaced and none is left out, their number is public.
-        is_public = self.neighbors == "replace" and not self.possible
-        records = int(exact[0,].sum()) if is_public else None
+        records = int(exact[0,].sum()) if self.plan.records is None else None
         moved = moved_cells(self.neighbors)
         rounds = ModelRounds(
             self.domain.shape,
@@ -172,20 +180,21 @@ class ModelRequest:
             moved * self.candidates.sensitivity,
             self.possible,
         )
-        weights = rounds.run(exact, records, source, lambda done: show(f"{done} of {self.plan.rounds} rounds"))
-        complete = len(rounds.log) == len(self.domain.shape) + self.plan.rounds
+        weights = rounds.run(exact, records, source, lambda done: show(rounds.told(done)))
         frame = self._frame(rounds.log)
         spent = self.budget.shown
-        return ModelEstimate(weights, self.domain.names, spent, rounds, complete=complete, rounds=frame, paid=paid)
+        return ModelEstimate(
+            weights, self.domain.names, spent, rounds, complete=rounds.complete, rounds=frame, paid=paid
+        )
 
     def _frame(self, log: Sequence[Measured]) -> pl.DataFrame:
         names = self.domain.names
         return pl.DataFrame(
             {
                 "columns": [[names[place] for place in one.attributes] for one in log],
-                "cells": [one.counts.size for one in log],
-                "deviation": [one.noise.deviation for one in log],
-                "error95": [one.noise.half_width(0.05) for one in log],
+                "cells": [one.cells for one in log],
+                "deviation": [one.deviation for one in log],
+                "error95": [one.error95 for one in log],
             },
             schema={"columns": pl.List(pl.String), "cells": pl.Int64, "deviation": pl.Float64, "error95": pl.Float64},
         )
