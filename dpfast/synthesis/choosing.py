@@ -26,6 +26,7 @@ from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
+from dpfast.synthesis.histograms.sums_of_boxes import with_sums_of_boxes
 from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
@@ -41,16 +42,18 @@ _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or fewer for marginals, as the noise is taken out of them...
 _RECORDS_FOR_MARGINALS = 70.0
 #: ...or so many cells are full, along one axis and in the plane, where a full one counts as one and others in part.
-_FULL_CELLS = {1: 0.7, 2: 0.25}
+_FULL_CELLS = {1: 0.7, 2: 0.17}
 #: Cells are full from so many scales of the noise on; so many thousandths of the budget look for them.
 _FULL, _DENSITY_PARTS = 10.0, 20
 #: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
-_ABOUT = 1.3
+_ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
 #: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane.
 _CROWDED_CELLS = {1: 0.7, 2: 0.03}
 #: Else a closed form is taken from so many on.
 _CROWDED = 2.0
 _MOST_AXES = 2
+#: Fewer records, in scales of the noise that the rest of the budget buys, are counted and nothing else.
+_FEW = 20.0
 
 
 def estimate_histogram(
@@ -109,11 +112,16 @@ def estimate_histogram(
     fewer than 0.7 records a cell, in scales of the noise (0.03 in the plane), the adaptive hierarchy is taken.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
-    form where most cells are full: hold ten scales of the noise. Where no hierarchy comes near to a closed form this is
-    taken if there are 200 times as many records as it errs. Marginals are measured as tables if there are 70 times as
-    many (``"marginals without noise"``): what the entries of each are expected to hold given all of them is found as
-    for cells, and their product, or their least squares where an attribute is in several tables, is the estimate. Noise
-    that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the choice to closed forms alone.
+    form where most cells are full: hold ten scales of the noise. (Where that measures cells one by one, sums over large
+    boxes of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
+    hierarchy comes near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are
+    measured as tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are
+    expected to hold given all of them is found as for cells, and their product, or their least squares where an
+    attribute is in several tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon
+    above about 4) leaves the choice to closed forms alone.
+
+    Where the tree's first look finds fewer than 20 records, in scales of the noise that is left, the rest of the budget
+    counts them once more, and they are spread evenly (``"number of records"``): nothing else could be seen of them.
 
     References
     ----------
@@ -143,9 +151,13 @@ def estimate_histogram(
     if choice.asks is not None and not choice.is_closed(task, prepared, noise):
         tree = Tree(task, prepared, noise, _DENSITY_PARTS if choice.asks == "density" else 0)
         if choice.asks == "density" or not choice.is_crowded(tree):
-            tree.grow(show)
-            estimate = tree.estimate()
-            estimate.rounds = estimate.rounds.select(pl.lit("adaptive hierarchy").alias("method"), pl.all())
+            few = prepared.records is None and tree.signal < _FEW
+            if few:
+                tree.count_again()
+            else:
+                tree.grow(show)
+            estimate, name = tree.estimate(), "number of records" if few else "adaptive hierarchy"
+            estimate.rounds = estimate.rounds.select(pl.lit(name).alias("method"), pl.all())
             return estimate
         records = float(tree.levels[0].value[0]), float(tree.levels[0].variance[0])
     show("measuring cells")
@@ -187,7 +199,8 @@ class _Choice:
         if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
             many = _RECORDS_FOR_MARGINALS if isinstance(taken.strategy, MarginalTables) else _MANY_RECORDS
             return cls(taken, "records", many * taken.rmse)
-        return cls(_cells_or_best(_considered(task, _DENSITY_PARTS)), "density", _FULL_CELLS[axes])
+        closed = _cells_or_best(_considered(task, _DENSITY_PARTS), _ABOUT_FOR_WIDE)
+        return cls(closed, "density", _FULL_CELLS[axes])
 
     def is_closed(self, task: Task, prepared: Prepared, noise: Noise) -> bool:
         """Whether the density, if it is asked for, says that the strategy is taken."""
@@ -219,13 +232,13 @@ def _considered(task: Task, spent: int) -> list[Considered]:
     return [consider(one, task.workload, budget, unit) for one in candidates(task.workload, budget)]
 
 
-def _cells_or_best(among: list[Considered]) -> Considered:
-    """Return every cell or marginals by themselves, if that does not err much more than the best strategy, else that.
+def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered:
+    """Return every cell or marginals by themselves, if that errs ``about`` as the best strategy at most, else that.
 
     Their noise can be taken out.
     """
     best = min(among, key=lambda one: one.rmse)
-    near = [one for one in among if one.rmse <= _ABOUT * best.rmse]
+    near = [one for one in among if one.rmse <= about * best.rmse]
     return next((one for kind in (Identity, MarginalTables) for one in near if isinstance(one.strategy, kind)), best)
 
 
@@ -240,7 +253,10 @@ def _measured(
     name, deviations = best.strategy.name, None
     drawn = best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads
     if isinstance(best.strategy, Identity):
-        name, cells = "cells without noise", denoised(draw_cells(*drawn).reshape(shape), best.noise, threads)
+        noisy = draw_cells(*drawn).reshape(shape)
+        name, cells = "cells without noise", denoised(noisy, best.noise, threads)
+        if is_wide(task.workload):
+            cells = with_sums_of_boxes(cells, noisy, best.noise.deviation)
     elif isinstance(best.strategy, MarginalTables):
         name = "marginals without noise"
         cells = cells_of_tables(best.strategy, draw_columns(*drawn), best.noise, records, threads)

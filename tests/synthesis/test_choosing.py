@@ -42,9 +42,22 @@ def test_the_number_of_records_and_the_strategy_cost_the_budget_together(monkeyp
 
 def test_few_records_a_cell_grow_a_tree(monkeypatch):
     columns = drawn(monkeypatch)
-    estimate = dpf.estimate_histogram(np.full((32, 32), 2), epsilon=0.01, random=SeededRandom(1))
+    estimate = dpf.estimate_histogram(np.full((64, 64), 2), epsilon=0.01, random=SeededRandom(1))
     assert estimate.rounds["method"].unique().to_list() == ["adaptive hierarchy"]
     assert sum(1 / Fraction(float(scales[0])) for values, scales in columns if values.size == 1) <= Fraction(1, 100)
+
+
+@pytest.mark.parametrize("workload", [None, dpf.workloads.prefix(64)], ids=str)
+def test_next_to_no_records_are_counted_and_nothing_else(monkeypatch, workload):
+    """Soundness rule 10, in rationals: all looks at the one number together cost the budget."""
+    columns = drawn(monkeypatch)
+    estimate = dpf.estimate_histogram(np.eye(1, 64, 7, np.int64)[0] * 20, workload, epsilon=0.2, random=SeededRandom(1))
+    assert estimate.rounds["method"].to_list() == ["number of records"]
+    assert [values.size for values, _ in columns] == [1] * len(columns)
+    spent = sum(1 / Fraction(float(scales.flat[0])) for _, scales in columns)
+    assert Fraction(199, 1000) < spent <= Fraction(1, 5)
+    assert np.ptp(estimate.histogram) == 0.0
+    assert abs(estimate.histogram.sum() - 20) < 40
 
 
 @pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
@@ -109,9 +122,9 @@ def test_wide_queries_take_the_tree_unless_cells_are_full():
 
 
 def test_marginals_take_the_tree_only_where_records_are_few():
-    workload = dpf.workloads.marginals((64, 64), k=1)
-    for records, method in ((0, "adaptive hierarchy"), (1_000, "marginals without noise")):
-        counts = np.full((64, 64), records)
+    workload = dpf.workloads.marginals((32, 32), k=1)
+    for records, method in ((0, "number of records"), (1, "adaptive hierarchy"), (1_000, "marginals without noise")):
+        counts = np.full((32, 32), records)
         estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(1))
         assert method in estimate.rounds["method"][0]
 

@@ -12,7 +12,7 @@ from dpfast.kernels.histograms.pieces import judge_runs, learn_pieces, merge_run
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.threads import share, thread_count
 
-__all__ = ["LEAST_DEVIATION", "denoised", "order_of_tree"]
+__all__ = ["LARGEST_BITS", "LEAST_DEVIATION", "denoised", "order_of_tree"]
 
 LEAST_DEVIATION = 0.2
 """Noise of a smaller deviation leaves nearly all whole numbers as they are."""
@@ -22,8 +22,10 @@ Whole = NDArray[np.int64]
 
 #: Trees of more places are looked at in parts, each by itself.
 _PLACES = 2**16
-#: A tree of more than 2**24 places takes too much memory: stretches of the flattened histogram have trees of their own.
-_LARGEST_BITS, _STRETCH = 24, 2**20
+LARGEST_BITS = 24
+"""A tree of more than 2**24 places takes too much memory."""
+#: Stretches of the flattened histogram have trees of their own then.
+_STRETCH = 2**20
 #: How often what is learned of pieces, of their kinds, is learned again; so many cells and more make do with less.
 _ROUNDS, _SWEEPS, _SHIFTS = 3, 4, 4
 _MANY, _MORE = 2**15, 2**17
@@ -99,7 +101,7 @@ def denoised(
     """
     if noise.deviation < LEAST_DEVIATION * weight:
         return np.maximum(noisy, 0.0)
-    if sum((side - 1).bit_length() for side in noisy.shape) > _LARGEST_BITS:
+    if sum((side - 1).bit_length() for side in noisy.shape) > LARGEST_BITS:
         line = noisy.reshape(-1)
         stretches = [line[first : first + _STRETCH] for first in range(0, line.size, _STRETCH)]
         return np.concatenate([denoised(one, noise, threads, weight) for one in stretches]).reshape(noisy.shape)

@@ -114,6 +114,15 @@ class Tree:
         root = self.levels[0]
         return float(self._signal(root, root.value)[0])
 
+    def count_again(self) -> None:
+        """Spend all that is left on the number of records, and look at no part."""
+        root = self.levels[0]
+        value, variance = self._measure(root.boxes, root.left)
+        weight = root.variance / (root.variance + variance)
+        root.value += weight * (value - root.value)
+        root.variance = weight * variance
+        root.left = np.zeros_like(root.left)
+
     def grow(self, show: Callable[[str], object]) -> None:
         """Measure level after level, until no budget is left anywhere.
 
