@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from dpfast.domain.domain import Domain
     from dpfast.synthesis.estimate import Estimate
     from dpfast.synthesis.graphical.estimate import ModelEstimate
-    from dpfast.synthesis.graphical.rounds import Measured
     from dpfast.synthesis.residuals.marginals import MarginalsRelease
 
 __all__ = ["page_of_estimate", "page_of_marginals", "page_of_model"]
 
 _LONGEST = 80
 _RECORDS = 10
+#: What the magnitude of a normal number exceeds with probability 0.05, in its deviations.
+_NORMAL95 = 1.96
 _ROUNDS = "its frame of rounds"
 _NOT_ALL = "Not everything was measured that was paid for: the estimate is as private, but less accurate."
 _AGAIN = "What is read or drawn again, and worked with further, costs nothing more. Another measurement costs its own."
@@ -78,7 +79,7 @@ def page_of_model(estimate: ModelEstimate, domain: Domain | None = None) -> Page
         _AGAIN,
     ]
     figures = [
-        Section("Measured, and synthetic", compared_figures(_of_log(estimate, domain))),
+        Section("Measured, and synthetic", compared_figures(_of_held(estimate, domain))),
         Section("How far off other counts may be", list(_pairs(estimate))),
         Section("What was measured", frame_table(_listed(estimate.rounds), 1, "Marginals in their order", _ROUNDS)),
     ]
@@ -166,20 +167,25 @@ def _of_rounds(estimate: Estimate, domain: Domain | None) -> Iterator[Compared]:
         yield Compared(title, labels, estimate.answers[start : start + size], np.asarray(noisy, np.float64), within)
 
 
-def _of_log(estimate: ModelEstimate, domain: Domain | None) -> Iterator[Compared]:
-    """Yield what was measured of a model, beside what it says: single columns first, and every set once."""
-    measured: dict[tuple[tuple[int, ...], int], list[Measured]] = {}
-    for one in estimate._log:
-        # Single columns were measured value by value; in rounds, rare values are counted as one.
-        measured.setdefault((one.attributes, one.counts.size), []).append(one)
-    for (places, cells), found in measured.items():
+def _of_held(estimate: ModelEstimate, domain: Domain | None) -> Iterator[Compared]:
+    """Yield what a model was fitted to, beside what it says: single columns first, and every set once.
+
+    Rare values of a column are one there: a column shows the others.
+    """
+    for places, one in estimate._held.items():
         names = [estimate.names[place] for place in places]
-        alone = cells == math.prod(estimate.shape[place] for place in places)
-        made = estimate.marginal(names).reshape(-1) if alone else estimate._marginals.marginal(places)
-        noisy = np.mean([one.counts for one in found], axis=0)
-        # Of means of Gaussian noise that is exact, of Laplace noise it is somewhat more.
-        within = found[0].noise.half_width(0.05) / math.sqrt(len(found))
-        yield Compared(joined(names, " and "), _labels(domain, names, cells) if alone else None, made, noisy, within)
+        made, measured = estimate._marginals.marginal(places), one.values
+        labels = _labels(domain, names, math.prod(estimate.shape[place] for place in places))
+        if len(places) == 1:
+            kept = estimate._grouping.axes[places[0]].kept
+            made, measured = made[: kept.size], measured[: kept.size]
+            labels = None if labels is None else [labels[value] for value in kept]
+        elif labels is not None and len(labels) != made.size:
+            labels = None
+        if places and made.size:
+            # Of means of Gaussian noise that is exact, of Laplace noise it is somewhat more.
+            within = _NORMAL95 * math.sqrt(one.variance)
+            yield Compared(joined(names, " and "), labels, made, measured, within)
 
 
 def _of_plan(released: MarginalsRelease) -> Iterator[Compared]:
