@@ -167,3 +167,13 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "tutorial.html").exists()
+
+
+def test_every_picture_says_what_it_shows():
+    """To who does not see it: pictures of Markdown in their brackets, figures in their `:alt:`."""
+    for name, page in PAGES.items():
+        text = re.sub(r"```(?:python|sh|text).*?```", "", page.read_text(), flags=re.DOTALL)
+        for said, picture in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", text):
+            assert len(said) > 10, (name, picture)
+        for picture, told in re.findall(r"```\{(?:figure|image)\} (\S+)\n(.*?)```", text, re.DOTALL):
+            assert re.search(r"^:alt: .{10}", told, re.MULTILINE), (name, picture)

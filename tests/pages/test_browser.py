@@ -11,6 +11,7 @@ import pytest
 import dpfast as dpf
 
 from .released import EVIL, answers, counts, every_value, no_group
+from .test_other_results import RESULTS
 
 if os.environ.get("DPFAST_TEST_CHROMIUM") == "0":
     pytest.skip("DPFAST_TEST_CHROMIUM=0: no page is opened", allow_module_level=True)
@@ -81,10 +82,14 @@ def pages(tmp_path_factory):
         counts(4, ledger=kept, epsilon=amount.get("epsilon"), rho=amount.get("rho")).report(folder / f"in {name}.html")
         kept.write_report(folder / f"ledger {name}.html")
     ledger.write_report(folder / "ledger.html")
+    for name in OTHERS:
+        RESULTS[name]().report(folder / f"{name}.html")
     return {path.stem: path for path in folder.glob("*.html")}
 
 
+OTHERS = ["records", "records of a model", "an estimate", "marginals"]
 NAMES = [
+    *OTHERS,
     *("values", "many", "empty", "answers", "cells", "adaptive", "ledger"),
     *(f"{what} {name}" for what in ("in", "ledger") for name in ("basic", "zcdp", "rdp")),
 ]
