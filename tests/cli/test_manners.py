@@ -71,7 +71,11 @@ COMMANDS = {
         [*SYNTHESIZE, "--out", "out.csv"], 0,
         {"out", "plot", "rows", "columns", "shape", "measured", "complete", "ledger"},
     ),
-    "bench": (["bench", "accounting", "--only", "Laplace answers", "--quick"], 0, {"is_whole", "not_run", "written", "rows"}),
+    "bench": (
+        ["bench", "accounting", "--only", "Laplace answers", "--quick"],
+        0,
+        {"is_whole", "not_run", "written", "rows"},
+    ),
     "marginals": ([*MARGINALS, "--out", "out.csv"], 0, {"out", "text", "marginals", "ledger"}),
     "audit": (AUDIT, 1, {"passed", "out", "figures", "text"}),
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
