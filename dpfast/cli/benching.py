@@ -78,7 +78,7 @@ def compare(old: str, new: str, tolerance: float) -> ExitCode:
              _short(change.factor), change.note]
             for change in sorted(told, key=lambda change: change.verdict != "worse")
         )  # fmt: skip
-        print_table(["verdict", "suite", "what", "who", "old", "new", "new / old", "note"], rows, left=4)
+        print_table(["verdict", "suite", "what", "who", "old", "new", "times as good", "note"], rows, left=4)
     click.echo(found.explain())
     return code
 
