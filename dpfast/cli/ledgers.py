@@ -212,10 +212,10 @@ def open_or_create(destination: Destination, dataset: str) -> Ledger:
             ) from None
         raise
     except LedgerError as error:
-        told, changed, name = str(error).partition("open it without ")
+        told, changed, term = str(error).partition("open it without ")
         if not changed:
             raise
-        raise FileTroubleError(f"{told}leave out --budget-{name}") from None
+        raise FileTroubleError(f"{told}leave out --budget-{term}") from None
     _close_at_the_end(opened)
     name = opened.identity.dataset
     if name is not None and name != dataset:

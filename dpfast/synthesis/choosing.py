@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
+from dpfast.workloads import Workload
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
 
@@ -216,6 +218,11 @@ def _cells_or_best(among: list[Considered]) -> Considered:
     return next((one for one in among if isinstance(one.strategy, Identity) and one.rmse <= _ABOUT * best.rmse), best)
 
 
+def _deviations(taken: Considered, workload: Workload) -> NDArray[np.float64]:
+    """Return how far each answer is off."""
+    return taken.noise.deviation * np.sqrt(taken.strategy.variances(workload))
+
+
 def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | None) -> Estimate:
     """Return the estimate by a strategy in closed form, without the noise where cells are measured by themselves."""
     best, shape = choice.closed, task.workload.shape
@@ -224,7 +231,7 @@ def _measured(task: Task, prepared: Prepared, choice: _Choice, threads: int | No
     if isinstance(best.strategy, Identity):
         name, cells = "cells without noise", denoised(cells.reshape(shape), best.noise, threads)
     else:
-        deviations = lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload))  # noqa: E731
+        deviations = partial(_deviations, best, task.workload)  # no lambda, which could not be pickled
     return Estimate(
         cells,
         task.workload,
