@@ -26,7 +26,8 @@ LONGEST_FILE = 450
 FLOORS = [
     ("errors", "kernels"),
     ("arguments", "exact", "announcement", "showing"),
-    ("threads", "progress", "randomness", "testing"),
+    ("threads", "randomness"),
+    ("progress", "testing"),
     ("turns",),
     # The data wing: columns, exact figures of groups, cells and what is asked of them. No mechanism is in it.
     ("columns", "charts"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfast.arguments import Real, Special, no_numbers
 from dpfast.errors import ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, exact_text, to_decimal, to_float
 from dpfast.showing import Shown
 
 __all__ = [
@@ -147,7 +147,8 @@ class Budget(Shown):
         return Amounts(amount, delta) if self.kind == "epsilon" else ConcentratedAmounts(amount, delta)
 
     def __str__(self) -> str:
-        return f"{self.kind} = {self.amount}" + (f", delta = {self.delta}" if self.delta_units else "")
+        beside = f", delta = {exact_text(self.delta_units)}" if self.delta_units else ""
+        return f"{self.kind} = {exact_text(self.units)}{beside}"
 
 
 def read_budget(epsilon: object, delta: object, rho: object, *, selects_keys: bool = False) -> Budget:
@@ -165,7 +166,7 @@ def read_budget(epsilon: object, delta: object, rho: object, *, selects_keys: bo
     Examples
     --------
     >>> print(read_budget(0.5, 1e-6, None))
-    epsilon = 0.5, delta = 0.000001
+    epsilon = 0.5, delta = 1e-06
     >>> read_budget(1, None, 0.1)
     Traceback (most recent call last):
     ...

@@ -27,6 +27,7 @@ __all__ = [
     "Coordinate",
     "budget_units",
     "charge_units",
+    "exact_text",
     "share_units",
     "to_decimal",
     "to_float",
@@ -244,3 +245,19 @@ def to_decimal(units: int) -> Decimal:
         units //= 10
         exponent += 1
     return Decimal(f"{units}E{exponent}")
+
+
+def exact_text(units: int) -> str:
+    """Return an amount exactly, as Python writes floats: what is read beside it, an epsilon of a plan say, looks so.
+
+    Examples
+    --------
+    >>> [exact_text(units) for units in (0, 1, 15 * 10**11, 10**14, 25 * 10**17, 10**23)]
+    ['0', '1e-18', '1.5e-06', '0.0001', '2.5', '100000']
+
+    """
+    exact = to_decimal(units)
+    if not units or exact.adjusted() >= -4:
+        return f"{exact:f}"
+    digits, _, exponent = f"{exact:e}".partition("e-")
+    return f"{digits}e-{exponent:0>2}"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dpfast.accounting.accountants import rdp
 from dpfast.errors import LedgerError
-from dpfast.exact.amounts import to_decimal
+from dpfast.exact.amounts import exact_text
 from dpfast.ledger.account import MAIN
 from dpfast.ledger.costs import NO_EPSILON
 from dpfast.ledger.filters import Filter, filter_of
@@ -63,7 +63,7 @@ def earlier_filter(place: str, name: str, accountant: str, terms: Sequence[int],
         if spent[1] > rule.event_delta_units:
             raise LedgerError(
                 f"the ledger {place} is an odometer of an earlier dpfast, in which events have taken delta "
-                f"{to_decimal(spent[1])}, more than a half of its delta {to_decimal(terms[1])}: what it shows is no "
+                f"{exact_text(spent[1])}, more than a half of its delta {exact_text(terms[1])}: what it shows is no "
                 "bound, since they might have taken any; read it with the dpfast that made it, and count what is "
                 "still asked in a new ledger"
             )

@@ -36,7 +36,7 @@ from dpfast.accounting.events import ZeroConcentrated
 from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.arguments import Choice
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE, to_decimal, to_float
+from dpfast.exact.amounts import UNITS_PER_ONE, exact_text, to_float
 from dpfast.exact.balls import round_up
 from dpfast.ledger.charges import Charge, ChargeColumns, Item
 from dpfast.ledger.costs import NO_EPSILON, plain_cost, rho_cost, times
@@ -111,8 +111,8 @@ class Filter(ABC):
         """Return the error for a charge that does not fit."""
         left = self.room(spent)
         return BudgetExceededError(
-            f"{self.unit} {to_decimal(cost[0])} and delta {to_decimal(cost[1])} were asked, but {self.unit} "
-            f"{to_decimal(left[0])} and delta {to_decimal(left[1])} are left; nothing was charged: ask for no more "
+            f"{self.unit} {exact_text(cost[0])} and delta {exact_text(cost[1])} were asked, but {self.unit} "
+            f"{exact_text(left[0])} and delta {exact_text(left[1])} are left; nothing was charged: ask for no more "
             "than is left"
         )
 
@@ -255,7 +255,7 @@ class Renyi(_Converting):
         """Return the error for a charge that does not fit."""
         left, i = self.left(spent), self._roomiest(spent)
         return BudgetExceededError(
-            f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {to_decimal(cost[-2])} were "
+            f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {exact_text(cost[-2])} were "
             f"asked, but {left.divergence:g} and {left.delta:g} are left, and no other order has room; nothing was "
             "charged: ask for no more than is left"
         )
@@ -325,7 +325,7 @@ class Odometer(Filter):
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge whose delta does not fit."""
         return BudgetExceededError(
-            f"delta {to_decimal(cost[1])} was asked, but delta {to_decimal(self.event_delta_units - spent[1])} is left "
+            f"delta {exact_text(cost[1])} was asked, but delta {exact_text(self.event_delta_units - spent[1])} is left "
             "for events; nothing was charged: ask for no more than is left, or set more of delta aside at creation by "
             "a smaller conversion_delta"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from dpfast.accounting.accountants import rdp, zcdp
 from dpfast.arguments import Special
 from dpfast.errors import LedgerError, ParameterError
-from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, to_decimal, to_float
+from dpfast.exact.amounts import UNITS_PER_ONE, budget_units, exact_text, to_float
 from dpfast.ledger.account import MAIN, Account, Identity
 from dpfast.ledger.charges import check_text
 from dpfast.ledger.durable import DurableStore
@@ -188,7 +188,7 @@ def _check_agreement(
     for (name, given), stored in zip(asked.items(), has, strict=False):
         if given is not None and given != stored:
             raise LedgerError(
-                f"the ledger {place} has {name} {to_decimal(stored)}, but {to_decimal(given)} was "
+                f"the ledger {place} has {name} {exact_text(stored)}, but {exact_text(given)} was "
                 f"given; a budget cannot be changed: open it without {name}"
             )
     if accountant is not None and accountant != account.filter.accountant:

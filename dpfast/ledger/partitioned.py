@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.errors import BudgetExceededError, LedgerError
-from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, to_decimal
+from dpfast.exact.amounts import LARGEST_DELTA_UNITS, LARGEST_EPSILON_UNITS, UNITS_PER_ONE, exact_text
 from dpfast.exact.units import Units
 from dpfast.ledger.charges import Charge
 from dpfast.ledger.filters import Basic
@@ -205,7 +205,7 @@ class PartitionFilter(Basic):
         place, count = after.first_above(self.epsilon_units, self.delta_units)
         if count and not self.shared:
             left = [
-                to_decimal(cap - units[place])
+                exact_text(cap - units[place])
                 for cap, units in ((self.epsilon_units, state.epsilon), (self.delta_units, state.delta))
             ]
             raise BudgetExceededError(

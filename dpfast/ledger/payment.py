@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, TypeAlias
 
 from dpfast.accounting.budget import Budget
@@ -58,7 +58,11 @@ def pay(ledger: Ledger, about: Identity, charges: Sequence[Charge | ChargeColumn
         about.privacy_unit or own.privacy_unit or "row",
         about.neighbors or own.neighbors or "add_remove",
     )
-    numbers, after = ledger._record(charges, identity)
+    if type(ledger).charge_many is Ledger.charge_many:
+        numbers, after = ledger._record(charges, identity)
+    else:  # a class of the user's has its say: it may refuse, or note what is charged
+        numbers = ledger.charge_many(charges, **asdict(identity))
+        after = ledger._opened().account(ledger._account)
     return Receipt(numbers[0], time.time_ns() // 1000, after.identity, after.filter, after.spent, tuple(charges))
 
 

@@ -13,7 +13,7 @@ from dpfast.arguments import Instance, Special, Threads
 from dpfast.columns.declarations import AnyColumn, TypedColumn, as_array
 from dpfast.columns.lists import library_of
 from dpfast.errors import BudgetExceededError, ColumnError, LedgerError, ParameterError, Words
-from dpfast.exact.amounts import budget_units, to_decimal
+from dpfast.exact.amounts import budget_units, exact_text
 from dpfast.local.bounded_mean import BoundedMean
 from dpfast.local.oracle import FrequencyOracle
 from dpfast.mechanisms.parameters import Epsilon
@@ -94,7 +94,7 @@ class LocalOracle(Shown):
     def spent(self) -> pl.Series:
         """What each row has spent, rounded to floats."""
         with self._turns.turn():
-            return pl.Series("spent", np.array([float(to_decimal(total)) for total in self._totals])[self._state])
+            return pl.Series("spent", np.array([float(exact_text(total)) for total in self._totals])[self._state])
 
     def ask(
         self,
@@ -143,7 +143,7 @@ class LocalOracle(Shown):
             pairs = zip(states.tolist(), counts.tolist(), strict=True)
             full = sum(count for state, count in pairs if self._totals[state] + units > self._units)
             if full:
-                more, whole = to_decimal(units), to_decimal(self._units)
+                more, whole = exact_text(units), exact_text(self._units)
                 message = f"epsilon {more} more does not fit into the epsilon {whole} of {full} of these rows"
                 raise BudgetExceededError(message)
             places = {total: place for place, total in enumerate(self._totals)}
@@ -164,7 +164,7 @@ class LocalOracle(Shown):
 
     def _facts(self) -> Facts:
         """Return the budget, never the values."""
-        return [("rows", len(self._state)), ("epsilon", float(to_decimal(self._units)))]
+        return [("rows", len(self._state)), ("epsilon", float(exact_text(self._units)))]
 
 
 def length_of(values: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
+from dpfast.workloads import Workload
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
 
@@ -242,6 +244,11 @@ def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered
     return next((one for kind in (Identity, MarginalTables) for one in near if isinstance(one.strategy, kind)), best)
 
 
+def _deviations(taken: Considered, workload: Workload) -> NDArray[np.float64]:
+    """Return how far each answer is off."""
+    return taken.noise.deviation * np.sqrt(taken.strategy.variances(workload))
+
+
 def _measured(
     task: Task, prepared: Prepared, choice: _Choice, records: tuple[float, float] | None, threads: int | None
 ) -> Estimate:
@@ -262,7 +269,7 @@ def _measured(
         cells = cells_of_tables(best.strategy, draw_columns(*drawn), best.noise, records, threads)
     else:
         cells = draw_cells(*drawn)
-        deviations = lambda: best.noise.deviation * np.sqrt(best.strategy.variances(task.workload))  # noqa: E731
+        deviations = partial(_deviations, best, task.workload)  # no lambda, which could not be pickled
     return Estimate(
         cells,
         task.workload,

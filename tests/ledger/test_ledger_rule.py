@@ -11,10 +11,12 @@ import time
 from datetime import UTC, datetime
 from fractions import Fraction
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpfast as dpf
 import dpfast.ledger.ledger
 from dpfast.accounting.budget import Amounts
 from dpfast.errors import BudgetExceededError, LedgerError, ParameterError
@@ -42,7 +44,7 @@ def test_ten_tenths(make_ledger):
     assert [ledger.charge(Charge.of(0.1), **ABOUT) for _ in range(10)] == list(range(1, 11))
     assert ledger.spent == Amounts(1.0, 0.0)
     assert ledger.remaining == Amounts(0.0, 0.0)
-    with pytest.raises(BudgetExceededError, match="epsilon 1E-18 and delta 0 were asked, but epsilon 0 and"):
+    with pytest.raises(BudgetExceededError, match="epsilon 1e-18 and delta 0 were asked, but epsilon 0 and"):
         ledger.charge(Charge.of(1e-18), **ABOUT)
     assert ledger.spent == ledger.total == Amounts(1.0, 0.0)
 
@@ -392,3 +394,24 @@ def test_nested_at_every_line(make_ledger):
             sys.settrace(None)
         assert ledger.spent.epsilon == line + 2 * len(inner)
     assert 0 < len(inner) < len(reached)
+
+
+def test_a_class_of_the_users_has_its_say():
+    """What it overrides is called for every route that pays: to note a charge, or to refuse it."""
+    noted = []
+
+    class Noting(dpf.Ledger):
+        def charge_many(self, charges, **about):
+            noted.append([charge.description for charge in charges])
+            if len(noted) > 1:
+                raise LedgerError("mine")
+            return super().charge_many(charges, **about)
+
+    ledger = Noting(epsilon=1.0)
+    asked = {"n": dpf.count(), "privacy_unit": "row", "epsilon": 0.25}
+    release = dpf.release(pl.DataFrame({"a": range(9)}), ledger=ledger, **asked)
+    assert (release.entry, release.spent.epsilon, ledger.remaining.epsilon) == (1, 0.25, 0.75)
+    with pytest.raises(LedgerError, match="mine"):
+        dpf.answer(pl.DataFrame({"x": [1, 2]}), value="x", epsilon=0.1, ledger=ledger)
+    assert len(noted) == 2
+    assert ledger.spent.epsilon == 0.25

@@ -123,7 +123,7 @@ def test_budgets_of_each_row_add_up_exactly():
     for _ in range(10):
         people.ask(tenth, rows=[1, 3])
     assert people.spent.to_list() == [0, 1.0, 0, 1.0, 0]
-    with pytest.raises(BudgetExceededError, match="1E-18 more"):
+    with pytest.raises(BudgetExceededError, match="1e-18 more"):
         people.ask(dpf.HadamardResponse(5, 1e-18), rows=[0, 3])
     assert people.spent.to_list() == [0, 1.0, 0, 1.0, 0]
     people.ask(dpf.BoundedMean((0, 4), 1.0), rows=np.array([4, 0, 2]))

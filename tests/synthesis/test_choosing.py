@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -142,3 +143,13 @@ def test_rho_and_ledgers():
     estimate = dpf.estimate_histogram(np.full(64, 5_000), rho=0.25, ledger=ledger)
     assert 0.24 < ledger.spent.rho <= 0.25
     assert estimate.rounds["method"].len() == 1
+
+
+def test_an_estimate_by_a_strategy_can_be_pickled():
+    """Its records depend on how far answers are off, which is computed when they are asked for."""
+    counts = np.full((8, 8), 10**7)
+    estimate = dpf.estimate_histogram(counts, dpf.workloads.marginals((8, 8), 1), epsilon=1.0)
+    assert estimate.rounds["method"].to_list() == ["weighted marginals"]
+    read = pickle.loads(pickle.dumps(estimate))
+    assert (read.answers == estimate.answers).all()
+    assert (read._deviations() == estimate._deviations()).all()
