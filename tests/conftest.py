@@ -34,13 +34,31 @@ FIRST = (
 )
 
 
+#: One worker has all tests of Spark: a session takes longer to start than most of them run.
+SPARK = "tests/integrations/spark/"
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Give a file to one worker, as ``--dist loadfile`` does, and a folder where its files share what is dear."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class LoadSharing(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+    return LoadSharing(config, log)
+
+
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
 
 
 def pytest_collection_modifyitems(config, items):
     place = {name: number for number, name in enumerate(FIRST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    # Spark's come after the very first, which compiles what they need.
+    items.sort(key=lambda item: 0.5 if item.nodeid.startswith(SPARK) else place.get(item.path.name, len(place)))
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="takes minutes: run scripts/long_tests.sh")
         for item in items:

@@ -159,11 +159,13 @@ def test_a_mechanism_that_is_added_by_the_page_passes_the_checks_of_the_house(tm
         "ruff": ["ruff", "check", "--select", "I", "--fix", *(path for path in listed if path.endswith(".py"))],
         "style": ["ruff", "check", *new],
         "types": ["mypy", new[0]],
-        "house": ["pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/test_house.py"],
-        "law": ["pytest", "-q", "-x", "--doctest-modules", *new],
-        # The mechanism's own, and that every public name is there.
-        "arguments": ["pytest", "-q", "-x", "tests/arguments", "-k", f"{NAME} or public_name"],
-        "audit": ["pytest", "-q", "-x", "tests/auditing/test_shipped_mechanisms.py", "-k", f"{NAME} or every_public"],
+        # One process for all tests: those of the house, the law and its example, the mechanism's own, and that every
+        # public name is called and audited.
+        "tests": [
+            *("pytest", "-q", "-x", "-p", "no:cacheprovider", "--doctest-modules", "tests/test_house.py", *new),
+            *("tests/arguments", "tests/auditing/test_shipped_mechanisms.py"),
+            *("-k", f"test_house or {NAME} or (arguments and public_name) or every_public"),
+        ],
     }
     for name, command in checks.items():
         done = subprocess.run(

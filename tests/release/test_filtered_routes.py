@@ -191,14 +191,43 @@ def expected_of(where, by, unit, given, text):
     return figures(prepare(kept_of(frame, where), asked_of(by, unit, given, frame), MEASURES).run(words))
 
 
+#: Kinds of keys, the unit, and whether keys are given.
+KINDS = list(itertools.product(BY, (None, "u"), (False, True)))
+
+
+def check_figures(source, where, kinds, folder):
+    frame = rows_of(source in OF_TEXT)
+    for by, unit, given in kinds:
+        filtered = replace(asked_of(by, unit, given, frame), where=WHERE[where])
+        found = prepare(opened(frame, source, folder), filtered, MEASURES).run(words)
+        assert figures(found).equals(expected_of(where, by, unit, given, source in OF_TEXT)), (by, unit, given)
+
+
+def kinds_of(source, where):
+    """Return every third kind, all of them for a frame: each source meets each filter, and both of them each kind."""
+    first = SOURCES.index(source) + list(WHERE).index(where)
+    return KINDS if source == "DataFrame" else KINDS[first % 3 :: 3]
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("where", list(WHERE))
 def test_figures_are_those_of_the_rows_that_pass(source, where, tmp_path):
-    frame = rows_of(source in OF_TEXT)
-    for by, unit, given in itertools.product(BY, (None, "u"), (False, True)):
-        filtered = replace(asked_of(by, unit, given, frame), where=WHERE[where])
-        found = prepare(opened(frame, source, tmp_path), filtered, MEASURES).run(words)
-        assert figures(found).equals(expected_of(where, by, unit, given, source in OF_TEXT)), (by, unit, given)
+    """Pairs of source, filter and kind of keys, and all three in the long test."""
+    check_figures(source, where, kinds_of(source, where), tmp_path)
+
+
+def test_every_pair_of_source_filter_and_kind_meets():
+    met = [(source, where, kind) for source in SOURCES for where in WHERE for kind in kinds_of(source, where)]
+    assert {(source, kind) for source, _, kind in met} == set(itertools.product(SOURCES, KINDS))
+    assert {(where, kind) for _, where, kind in met} == set(itertools.product(WHERE, KINDS))
+    assert {(source, where) for source, where, _ in met} == set(itertools.product(SOURCES, WHERE))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("where", list(WHERE))
+def test_figures_of_every_kind_are_those_of_the_rows_that_pass(source, where, tmp_path):
+    check_figures(source, where, KINDS, tmp_path)
 
 
 @pytest.mark.parametrize("source", SOURCES)
