@@ -37,9 +37,9 @@ def parts() -> dict[str, Part]:
     for values in (integers, floats):
         values.setflags(write=False)  # as columns are
     released, released_floats = np.zeros_like(integers), np.zeros_like(floats)
-    words, low = (generator.integers(0, 2**bits, ROWS, f"uint{bits}") for bits in (32, 16))
+    words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
     stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
-    noise, other, marks = (np.zeros(ROWS, dtype) for dtype in (np.int32, np.int32, np.uint8))
+    noise, other, marks = np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.uint8)
     near, roots, spreads = (np.zeros(ROWS, np.float32) for _ in range(3))
     undecided, half = np.empty(ROWS, np.int64), ROWS // 2
     work, work_of_pairs = (
@@ -69,7 +69,10 @@ def parts() -> dict[str, Part]:
         of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, near[:half], near[half:]
         return gaussian_f32.draw_values(words[:half], *of_pairs, noise[:half], other[:half], marks[:half])
 
-    kernels = {
+    def in_cache(run: Part) -> Part:
+        return lambda rows: run(first)
+
+    kernels: dict[str, Part] = {
         "Laplace, int64": laplace_ones,
         "Laplace, float64": laplace_grids,
         "Gaussian, int64": gaussian_ones,
@@ -80,7 +83,7 @@ def parts() -> dict[str, Part]:
         "words of 6 bytes": lambda rows: stream.fill(1, buffer),
         "values read and written": lambda rows: np.copyto(released[rows], integers[rows]),
         **kernels,
-        **{f"{name}, in a cache": lambda rows, run=run: run(first) for name, run in kernels.items()},  # type: ignore[misc]
+        **{f"{name}, in a cache": in_cache(run) for name, run in kernels.items()},
         "of it: radii of pairs": lambda rows: gaussian_f32.find_roots(words[:half], roots[:half], spreads[:half]),
         "of it: both values of pairs": pairs_of_floats,
         "of it: fractions of floats": lambda rows: fractions.find_fractions(floats[first], 1 / GRID, near),
