@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpfast.columns import BLOCK_ROWS
+from dpfast.columns.fresh import fresh_array
 from dpfast.randomness import Keystream, Purpose, random_source
 from dpfast.threads import share
 
@@ -17,7 +18,7 @@ def words_and_bytes(values: np.ndarray, word_bytes: int, threads: int = 1) -> Ru
     """Return what makes so many bytes of words a value and copies the values, chunk by chunk, as noise is added."""
 
     def run() -> np.ndarray:
-        keystream, released = Keystream(random_source(None).key()), np.empty_like(values)
+        keystream, released = Keystream(random_source(None).key()), fresh_array(values.size, values.dtype)
 
         def work(chunks: Iterator[int]) -> None:
             words, buffer = keystream.words(Purpose.NOISE), np.empty(BLOCK_ROWS * word_bytes, np.uint8)

@@ -4,6 +4,7 @@
     python scripts/measure.py --write      also write it to benchmarks/measured.md, and its headlines into README.md
     python scripts/measure.py --only TEXT  only the rows whose name contains TEXT; the others stay as they are written
     python scripts/measure.py --headlines  measure nothing: write the headlines of measured.md into README.md
+    python scripts/measure.py --limits     measure nothing: write anew why rows of measured.md are below their goals
 
 Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Every row has a process of its own, like
 a user's script: what ran before would change how memory is handed out, and so the baselines.
@@ -229,10 +230,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--headlines", action="store_true")
+    parser.add_argument("--limits", action="store_true")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.headlines:
         write_headlines(rows_written())
+        return
+    if arguments.limits:
+        write(rows_written())
         return
     if arguments.row:
         json.dump(measure(arguments.row), sys.stdout)
@@ -279,6 +284,20 @@ def headlines(rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
+def limits(rows: list[list[str]]) -> str:
+    """Return the list of the rows that are below a goal, with the limit that was measured for each (limits.py)."""
+    from benchmarks.limits import LIMITS, is_below_goal
+
+    below = [row[0] for row in rows if any(is_below_goal(cell) for cell in row)]
+    if not below:
+        return ""
+    lines = ["", "## Below their goals", "", "Nanoseconds are a value's, of `python benchmarks/parts.py`.", ""]
+    lines += [f"- {name}: {LIMITS[name]}." for name in below if name in LIMITS]
+    if unknown := [name for name in below if name not in LIMITS]:
+        lines.append(f"- Without a limit that was measured: {'; '.join(unknown)}.")
+    return "\n".join(lines) + "\n"
+
+
 def rows_written() -> list[list[str]]:
     """Return the rows of benchmarks/measured.md."""
     lines = (ROOT / "benchmarks" / "measured.md").read_text().splitlines()
@@ -288,7 +307,7 @@ def rows_written() -> list[list[str]]:
 
 def write(rows: list[list[str]]) -> None:
     """Write all rows to benchmarks/measured.md, and the headlines into README.md."""
-    (ROOT / "benchmarks" / "measured.md").write_text(f"{ABOUT}\n{_table(rows)}\n")
+    (ROOT / "benchmarks" / "measured.md").write_text(f"{ABOUT}\n{_table(rows)}\n{limits(rows)}")
     write_headlines(rows)
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from benchmarks.comparisons import COMPARISONS, HEADLINES, Comparison
+from benchmarks.limits import LIMITS, is_below_goal
 
 SIZE = 100_000
 #: Rows in which every value waits for the disk, opens a file or is a call of its own.
@@ -62,3 +63,23 @@ def test_headlines_are_rows() -> None:
     script = (ROOT / "scripts" / "measure.py").read_text()
     assert FEWER.keys() <= known
     assert all(name.split(":")[0] in known or f'"{name}"' in script for name in rest), rest
+
+
+def test_rows_below_a_goal_are_known() -> None:
+    cells = {
+        "12.2x faster than NumPy (goal 14x; words and bytes alone 15.2x)": True,
+        "8,427.5x faster than NumPy (goal 50x)": False,
+        "1.83 (goal 1.5)": True,
+        "0.08 of the time of Polars group_by (goal 0.35)": False,
+        "10.2 ms": False,
+        "": False,
+    }
+    assert {cell: is_below_goal(cell) for cell in cells} == cells
+
+
+def test_every_row_below_a_goal_is_named_below_the_table() -> None:
+    assert LIMITS.keys() <= {comparison.name for comparison in COMPARISONS}
+    table, _, listed = (ROOT / "benchmarks" / "measured.md").read_text().partition("\n## Below their goals\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    below = [row[0] for row in rows if any(map(is_below_goal, row))]
+    assert [name for name in below if name not in listed] == []

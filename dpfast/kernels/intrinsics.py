@@ -243,4 +243,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

@@ -1,8 +1,8 @@
 """Arrays without an owner: what a kernel cuts into many small parts.
 
 Numba counts who uses an array's memory, and every part of one counts up and down with two locked instructions. In a
-loop over small blocks that took a third of the time. Who calls a kernel holds its arrays until it returns, so that a
-kernel need not count.
+loop over blocks of 256 rows that took a sixth of the time. Who calls a kernel holds its arrays until it returns, so
+that a kernel need not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["borrowed"]
 @intrinsic
 def _without_owner(typing_context: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        # Loads and stores of a copy that LLVM sees through: a view's fields, but for who owns its memory.
+        # All of the array but for who owns its memory: LLVM sees that nothing is to be counted.
         view = context.make_array(array)(context, builder, arguments[0])
         view.meminfo = cgutils.get_null_value(view.meminfo.type)
         view.parent = cgutils.get_null_value(view.parent.type)
@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

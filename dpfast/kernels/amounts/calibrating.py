@@ -97,4 +97,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

@@ -205,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

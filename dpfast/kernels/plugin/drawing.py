@@ -230,4 +230,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): fb8d980b91dbda81
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4

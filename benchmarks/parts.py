@@ -1,0 +1,115 @@
+"""What noise on a column consists of, part by part: how far a row of benchmarks/measured.md could come at all.
+
+    python benchmarks/parts.py
+
+Prints nanoseconds a value: making the random words, reading values and writing a result beyond all caches, and what the
+kernels compute in a cache, apart and together. All are run in turns, a chunk at a time, and a tenth of the chunks took
+no longer than what is printed, so that a loaded machine changes it little. As for another processor: NUMBA_CPU_NAME and
+NUMBA_CPU_FEATURES, with a NUMBA_CACHE_DIR of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from dpfast.columns import BLOCK_ROWS
+from dpfast.kernels.noise import fractions, gaussian_f32, joining, narrow_gaussian, narrow_laplace
+from dpfast.randomness import Keystream, Purpose
+
+ROWS, CHUNKS, ROUNDS = BLOCK_ROWS, 60, 6
+SCALE, GRID, LEAST, MOST = 10.0, 2.0**-9, -(2**63), 2**63 - 1
+Part = Callable[[slice], object]
+
+
+def parts() -> dict[str, Part]:
+    """Return what is run for the rows of a chunk, by name; what is "in a cache" gets the first chunk's rows alone."""
+    generator = np.random.default_rng(15)
+    integers, first = generator.integers(0, 1000, ROWS * CHUNKS), slice(0, ROWS)
+    floats = integers.astype(np.float64)
+    for values in (integers, floats):
+        values.setflags(write=False)  # as columns are
+    released, released_floats = np.zeros_like(integers), np.zeros_like(floats)
+    words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
+    stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
+    noise, other, marks = np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.uint8)
+    near, roots, spreads = (np.zeros(ROWS, np.float32) for _ in range(3))
+    undecided, half = np.empty(ROWS, np.int64), ROWS // 2
+    work, work_of_pairs = (
+        np.empty(narrow_laplace.WORK_WORDS, np.uint64),
+        np.empty(narrow_gaussian.WORK_WORDS, np.uint64),
+    )
+    offset = -0.5 - SCALE * math.log1p(math.expm1(-1 / SCALE) / 2)
+    on_grid, largest = (SCALE / GRID, 1 / GRID, GRID), float(np.finfo(np.float64).max)
+
+    def laplace_ones(rows: slice) -> object:
+        given = words, None, SCALE, offset, integers[rows], LEAST, MOST
+        return narrow_laplace.release_laplace_on_ones(*given, work, released[rows], undecided)
+
+    def laplace_grids(rows: slice) -> object:
+        given = words, low, *on_grid, floats[rows], largest
+        return narrow_laplace.release_laplace_on_grids(*given, work, released_floats[rows], undecided)
+
+    def gaussian_ones(rows: slice) -> object:
+        given = words, None, SCALE, integers[rows], LEAST, MOST
+        return narrow_gaussian.release_gaussian_on_ones(*given, work_of_pairs, released[rows], undecided)
+
+    def gaussian_grids(rows: slice) -> object:
+        given = words, low, *on_grid, floats[rows], largest
+        return narrow_gaussian.release_gaussian_on_grids(*given, work_of_pairs, released_floats[rows], undecided)
+
+    def pairs_of_floats(rows: slice) -> object:
+        of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, near[:half], near[half:]
+        return gaussian_f32.draw_values(words[:half], *of_pairs, noise[:half], other[:half], marks[:half])
+
+    def in_cache(run: Part) -> Part:
+        return lambda rows: run(first)
+
+    kernels: dict[str, Part] = {
+        "Laplace, int64": laplace_ones,
+        "Laplace, float64": laplace_grids,
+        "Gaussian, int64": gaussian_ones,
+        "Gaussian, float64": gaussian_grids,
+    }
+    return {
+        "words of 4 bytes": lambda rows: stream.fill(1, buffer[: 4 * ROWS]),
+        "words of 6 bytes": lambda rows: stream.fill(1, buffer),
+        "values read and written": lambda rows: np.copyto(released[rows], integers[rows]),
+        **kernels,
+        **{f"{name}, in a cache": in_cache(run) for name, run in kernels.items()},
+        "of it: radii of pairs": lambda rows: gaussian_f32.find_roots(words[:half], roots[:half], spreads[:half]),
+        "of it: both values of pairs": pairs_of_floats,
+        "of it: fractions of floats": lambda rows: fractions.find_fractions(floats[first], 1 / GRID, near),
+        "of it: floats joined": lambda rows: joining.join_near_grid(
+            floats[first], 1 / GRID, GRID, noise, released_floats[first]
+        ),
+        "of it: integers joined": lambda rows: joining.add_noise(integers[first], noise, LEAST, MOST, released[first]),
+    }
+
+
+def measure() -> dict[str, float]:
+    """Return the nanoseconds a value of each part."""
+    taken: dict[str, list[float]] = {}
+    runs = parts()
+    for part in runs.values():
+        part(slice(0, ROWS))  # compiles
+    for _ in range(ROUNDS):
+        for name, part in runs.items():
+            for chunk in range(CHUNKS):
+                rows = slice(chunk * ROWS, (chunk + 1) * ROWS)
+                start = time.perf_counter()
+                part(rows)
+                taken.setdefault(name, []).append((time.perf_counter() - start) / ROWS * 1e9)
+    return {name: sorted(times)[len(times) // 10] for name, times in taken.items()}
+
+
+if __name__ == "__main__":
+    for name, nanoseconds in measure().items():
+        print(f"{name:32} {nanoseconds:.2f}")
