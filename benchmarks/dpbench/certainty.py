@@ -26,7 +26,7 @@ from .judging import CELL, CLOSE
 from .mechanisms import BASELINE, CHOICE
 from .questions import one_record
 
-__all__ = ["FAR", "certainty", "contenders", "interval", "shares_by"]
+__all__ = ["FAR", "certainty", "interval", "shares_by"]
 
 FAR = 2.0
 """What counts as far: more than so many times the best mechanism's mean error."""
@@ -122,13 +122,6 @@ def _crossfitted(pairs: dict[str, tuple[Floats, Floats]]) -> float:
         one, other = (errors[half::_HALVES].mean() for errors in full[best])
         logarithms.append(math.log(one / other))
     return math.exp(sum(logarithms) / _HALVES)
-
-
-def contenders(rows: pl.DataFrame, error: str = "l2") -> dict[tuple[object, ...], list[str]]:
-    """Return the mechanisms of each combination whose mean is at most `FAR` times the least, and the choice."""
-    averages = rows.filter(pl.col("mechanism") != BASELINE).group_by([*CELL, "mechanism"]).agg(pl.col(error).mean())
-    near = averages.filter((pl.col(error) <= FAR * pl.col(error).min().over(CELL)) | (pl.col("mechanism") == CHOICE))
-    return {key: sorted(group["mechanism"]) for key, group in near.group_by(CELL)}
 
 
 def shares_by(found: pl.DataFrame, *columns: str) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .certainty import FAR, certainty, shares_by
 from .judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
 from .mechanisms import CHOICE
 from .tables import in_markdown
@@ -63,6 +64,7 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     if averages.is_empty():
         return "\n\n".join([*parts, "No mechanism gave an estimate.", *_refused(rows)]) + "\n"
     if CHOICE in averages["mechanism"].to_list() and averages["mechanism"].n_unique() > 1:
+        parts += _of_certainty(certainty(rows, error))
         parts += _of_the_choice(regret(averages), hindsight(rows, error))
         other, told = ("l1", "sums of absolute errors") if error == "l2" else ("l2", "Euclidean distances")
         found = regret_by(regret(means(rows, other)), "kind", "axes", "workload")
@@ -78,6 +80,46 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     parts += _confidence(averages)
     parts += [f"![{path.rsplit('/')[-1].removesuffix('.svg').replace('_', ' ')}]({path})" for path in charts]
     return "\n\n".join([*parts, *_refused(rows)]) + "\n"
+
+
+def _of_certainty(found: pl.DataFrame) -> list[str]:
+    """Return how sure it is what the choice loses."""
+    found = found.drop_nulls("ratio").filter(pl.col("ratio").is_finite())
+    if found.is_empty():
+        return []
+    shown = _percent("close", "within_far", "low", "high")
+    tables = [
+        shares_by(found.with_columns(all=pl.lit("all")), "all").rename({"all": "kind"}),
+        shares_by(found, "kind"),
+        shares_by(found, "kind", "axes", "workload"),
+    ]
+    names = {
+        "close": f"within {CLOSE}",
+        "low": "at least",
+        "high": "at most",
+        "surely_close": f"surely within {CLOSE}",
+        "surely_beyond": f"surely beyond {CLOSE}",
+        "within_far": f"within {FAR:g}",
+        "surely_far": f"surely beyond {FAR:g}",
+        "largest_lower": "largest lower end",
+        "mean": "geometric mean",
+    }
+    order = ["combinations", *names]
+    about = (
+        "Here the best mechanism is found in one half of the trials and its error taken from the other half, and the "
+        "reverse, so that the least of many means brings no luck; the choice is compared with all others, and a ratio "
+        "below 1 says that it is better than they are (in the geometric mean it counts as 1). A combination is surely "
+        f"beyond {CLOSE} (or {FAR:g}) where the whole 95% interval of its ratio is, and surely within where the whole "
+        "interval is: errors of the same sample are paired, and the intervals (Fieller's) hold for the largest ratio "
+        "to any of the others (`benchmarks/dpbench/certainty.py`). The rest is undecided with so many trials. "
+        f"`at least` and `at most` are a 95% interval of the share within {CLOSE}, if these combinations were drawn "
+        "from many."
+    )
+    parts = [f"## How sure it is what `{CHOICE}` loses", about]
+    for table in tables:
+        keys = [name for name in ("kind", "axes", "workload") if name in table.columns]
+        parts.append(in_markdown(table.with_columns(*shown).select(*keys, *order).rename(names)))
+    return parts
 
 
 def _of_the_choice(chosen: pl.DataFrame, known: pl.DataFrame) -> list[str]:
