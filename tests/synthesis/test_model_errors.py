@@ -59,7 +59,7 @@ def test_the_truth_is_within_where_the_best_was_selected(trial, noise, rare):
     chosen = max(scores, key=scores.get)
     measured = {(a,): noisy((a,)) for a in range(3)} | {chosen: noisy(chosen)}
     model, held = fitted(grouping.sizes, measured, max(noise, 0.01))
-    last = LastSelection(before, weights, 3, chosen, 2.0, (measured[chosen], noise), 0.0)
+    last = LastSelection(before.narrow(), weights, 3, chosen, 2.0, (measured[chosen], noise), 0.0)
     found = PairErrors(model, grouping, held, last)
     for own in [(0,), (1,), (2,), *PAIRS]:
         lower, upper, is_measured = found.interval(own)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.graphical.tree_marginals import TreeMarginals
-from dpfast.graphical.tree_weights import Measurement, TreeWeights
+from dpfast.graphical.tree_weights import Measurement, NarrowWeights, TreeWeights
 from dpfast.synthesis.graphical.grouping import Grouping
 
 __all__ = ["LastSelection", "PairErrors"]
@@ -63,7 +63,7 @@ class LastSelection:
 
     """
 
-    weights: TreeWeights
+    weights: NarrowWeights
     candidates: Mapping[Attributes, int]
     number: int
     chosen: Attributes
@@ -96,8 +96,8 @@ class PairErrors:
         last: LastSelection | None,
     ) -> None:
         self._marginals, self._grouping, self._held, self._last = TreeMarginals(weights), grouping, held, last
-        self._before = TreeMarginals(last.weights) if last else None
-        self._score = _largest_score(last) if last else 0.0
+        self._before = TreeMarginals(last.weights.widen()) if last else None
+        self._score = _largest_score(last, self._before) if last and self._before else 0.0
 
     def interval(self, attributes: Attributes) -> tuple[float, float | None, bool]:
         """Return between what differences add up to, with probability 0.95, and whether the set was measured.
@@ -116,6 +116,7 @@ class PairErrors:
             return 0.0, None, False
         before = self._before.marginal(attributes)
         away = self._score / last.candidates[attributes] + last.threshold * before.size
+        away += last.weights.rounding * float(before.sum())
         return 0.0, away + float(np.abs(model - before).sum()) + grouped, False
 
     def _known(self, attributes: Attributes) -> tuple[Floats, float, float] | None:
@@ -142,16 +143,15 @@ class PairErrors:
         return variance * max(rare, 1)
 
 
-def _largest_score(last: LastSelection) -> float:
+def _largest_score(last: LastSelection, before: TreeMarginals) -> float:
     """Return what no score of the last selection exceeded, with probability 0.95."""
     counts, deviation = last.measured
-    off = np.abs(TreeMarginals(last.weights).marginal(last.chosen) - counts) - last.threshold
+    model = before.marginal(last.chosen)
+    off = np.abs(model - counts) - last.threshold
     # Half a step of a score is lost in rounding, in each cell.
-    largest = (
-        float(np.maximum(off, 0.0).sum())
-        + _sum_of_noise(counts.size, deviation, deviation, _MISS / 2)
-        + counts.size / 256
-    )
+    lost = counts.size / 256 + last.weights.rounding * float(model.sum())
+    noise = _sum_of_noise(counts.size, deviation, deviation, _MISS / 2)
+    largest = float(np.maximum(off, 0.0).sum()) + noise + lost
     return last.candidates[last.chosen] * largest + last.slack * math.log(2.0 * last.number / _MISS)
 
 

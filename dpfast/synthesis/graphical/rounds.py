@@ -132,7 +132,9 @@ class ModelRounds:
         self._measure_columns(way, exact, source)
         weights = self._fit(self._total, JunctionTree.holding(self.grouping.sizes, self._together()))
         for number in range(way.rounds):
-            weights = self._round(way, number, weights, exact, source)
+            total, tree = self._round(way, number, weights, exact, source)
+            del weights  # there is one model at a time, and what is set aside of the one before
+            weights = self._fit(total, tree)
             if progress(number + 1) is False:
                 self.complete = number + 1 == way.rounds
                 break
@@ -203,9 +205,9 @@ class ModelRounds:
 
     def _round(
         self, split: Split, number: int, weights: TreeWeights, exact: Counts, source: RandomSource
-    ) -> TreeWeights:
-        """Select, measure and fit."""
-        self.last = None  # so that there are two models at most: this one, and the next one
+    ) -> tuple[float, JunctionTree]:
+        """Select and measure; return the number of records, and the tree of the model that is fitted next."""
+        self.last = None
         marginals = TreeMarginals(weights)
         chosen, scored, number_of = self._select(split, number, weights.tree, marginals, exact, source)
         noise = split.noise
@@ -215,10 +217,9 @@ class ModelRounds:
         if chosen in scored and split.selection is not None:
             slack = 2.0 * self.sensitivity / 2**SCORE_BITS / split.selection
             measured = counts, _deviation(noise)
-            self.last = LastSelection(weights, scored, number_of, chosen, noise.deviation, measured, slack)
-        del marginals  # what it keeps is as large as a model
+            self.last = LastSelection(weights.narrow(), scored, number_of, chosen, noise.deviation, measured, slack)
         known = weights.tree.holding_one_more(chosen)
-        return self._fit(weights.total, JunctionTree.holding(self.grouping.sizes, self._together(), known))
+        return weights.total, JunctionTree.holding(self.grouping.sizes, self._together(), known)
 
     def _together(self) -> list[Attributes]:
         """Return the sets of attributes that must be in one clique each."""
