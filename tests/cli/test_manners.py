@@ -76,11 +76,6 @@ COMMANDS = {
         0,
         {"is_whole", "not_run", "written", "rows"},
     ),
-    "bench": (
-        ["bench", "accounting", "--only", "Laplace answers", "--quick"],
-        0,
-        {"is_whole", "not_run", "written", "rows"},
-    ),
     "marginals": ([*MARGINALS, "--out", "out.csv"], 0, {"out", "text", "marginals", "ledger"}),
     "audit": (AUDIT, 1, {"passed", "out", "figures", "text"}),
     "attack": (ATTACK, 0, {"records", "answers", "guessing", "attacks", "plot"}),
