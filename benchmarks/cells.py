@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
@@ -32,6 +32,8 @@ class Cell:
         Given whether little data are enough, the contestants.
     is_quick
         Whether ``--quick`` has it, of little data.
+    row
+        What stands first in its line of a script's table.
 
     """
 
@@ -39,6 +41,7 @@ class Cell:
     unit: str
     errors: Callable[[bool], Errors]
     is_quick: bool = False
+    row: tuple[str, ...] = ()
 
 
 def case_of(suite: str, cell: Cell) -> Case:
@@ -57,10 +60,16 @@ def medians(cell: Cell, runs: int) -> dict[str, float]:
     return {name: median(error() for _ in range(runs)) for name, error in cell.errors(False).items()}
 
 
-def table_lines(first: str, cells: Iterable[Cell], columns: Sequence[str], runs: int) -> Iterator[str]:
-    """Yield the lines of a table as they are measured: a row for each cell, a column for each contestant."""
-    yield f"| {first} | " + " | ".join(columns) + " |"
-    yield "|---" * (len(columns) + 1) + "|"
+def table_lines(
+    first: Sequence[str], cells: Iterable[Cell], columns: Mapping[str, str], runs: int, digits: int = 4
+) -> Iterator[str]:
+    """Yield the lines of a table as they are measured: a row for each cell, a column for each title's contestant."""
+    yield _line([*first, *columns])
+    yield "|---" * (len(first) + len(columns)) + "|"
     for cell in cells:
         found = medians(cell, runs)
-        yield f"| {cell.name} | " + " | ".join(f"{found[name]:.4g}" if name in found else "" for name in columns) + " |"
+        yield _line([*cell.row, *(f"{found[name]:.{digits}g}" if name in found else "" for name in columns.values())])
+
+
+def _line(columns: Iterable[str]) -> str:
+    return f"| {' | '.join(columns)} |"

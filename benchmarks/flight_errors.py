@@ -14,7 +14,7 @@ chosen for its error here: in earnest, bounds are chosen without looking.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
@@ -139,7 +139,8 @@ def _figures(place: int, is_quick: bool) -> Errors:
     found |= {name: partial(_part, place, errors_of_peer, flights, exact, peer) for name, peer in PEERS.items()}
     if is_quick:
         others = ['"auto" for both']
-    return found | {f"{OURS}: {name}": partial(_part, place, errors_of, flights, exact, WAYS[name]) for name in others}
+    named = _contestants(WAYS)
+    return found | {named[name]: partial(_part, place, errors_of, flights, exact, WAYS[name]) for name in others}
 
 
 def _part(place: int, errors: Callable[..., tuple[float, float]], *given: Any) -> float:
@@ -149,8 +150,13 @@ def _part(place: int, errors: Callable[..., tuple[float, float]], *given: Any) -
 def _of_aircraft(ways: dict[str, tuple[Query, dict[str, Any]]], is_quick: bool) -> Errors:
     flights = _flights()
     exact = exact_of_units(flights)
-    names = {name: OURS if place == 0 else f"{OURS}: {name}" for place, name in enumerate(ways)}
-    return {names[name]: partial(error_of, flights, exact, *way) for name, way in ways.items()}
+    named = _contestants(ways)
+    return {named[name]: partial(error_of, flights, exact, *way) for name, way in ways.items()}
+
+
+def _contestants(ways: Iterable[str]) -> dict[str, str]:
+    """Return who a way is in a case; ours is the first."""
+    return {name: f"{OURS}: {name}" if place else OURS for place, name in enumerate(ways)}
 
 
 @cache
@@ -159,7 +165,7 @@ def _flights() -> pl.DataFrame:
 
 
 def main() -> None:
-    """Print the tables, a contestant in each row; ours is the first way."""
+    """Print the tables."""
     runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
     flights = _flights()
     groups = exact_figures(flights).height
@@ -167,13 +173,13 @@ def main() -> None:
     counts, delays, *others = cells()
     found = medians(counts, runs), medians(delays, runs)
     print("\n| what an aircraft may contribute | error of counts | error of delays, minutes |\n|---|---|---|")
-    for name, error in found[0].items():
-        told = next(iter(WAYS)) if name == OURS else name.removeprefix(f"{OURS}: ")
-        print(f"| {told} | {error:,.0f} | {found[1][name]:.1f} |")
-    for cell, ways in zip(others, (SUMS, MEANS), strict=True):
-        print(f"\n| what an aircraft may contribute | {cell.name}, {cell.unit} |\n|---|---|")
-        for told, error in zip(ways, medians(cell, runs).values(), strict=True):
-            print(f"| {told} | {error:,.1f} |")
+    for name, who in (_contestants(WAYS) | {name: name for name in PEERS}).items():
+        print(f"| {name} | {found[0][who]:,.0f} | {found[1][who]:.1f} |")
+    titles = "sums of delays", "means of aircraft's mean delays"
+    for cell, title, ways in zip(others, titles, (SUMS, MEANS), strict=True):
+        print(f"\n| what an aircraft may contribute | error of {title}, minutes |\n|---|---|")
+        for name, error in zip(ways, medians(cell, runs).values(), strict=True):
+            print(f"| {name} | {error:,.1f} |")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import dpfast as dpf
 from dpfast.cli.demo.flights import read_flights
+from dpfast.showing import number_of
 
 from .cells import OURS, Cell, Errors, medians
 
@@ -68,7 +69,8 @@ def cells() -> Iterator[Cell]:
     for name in (*flights, *MADE_UP):
         for query, kind in product(QUERIES, ("public", "selected")):
             told = f"Limits of units: {query} of {name}, {kind} keys"
-            yield Cell(told, "error", partial(_of, name, query, kind), is_quick=name == "60 units" and kind == "public")
+            is_quick = name == "60 units" and kind == "public"
+            yield Cell(told, "error", partial(_of, name, query, kind), is_quick, (name, query, kind))
 
 
 def _of(name: str, query: str, kind: str, is_quick: bool) -> Errors:
@@ -81,7 +83,8 @@ def _of(name: str, query: str, kind: str, is_quick: bool) -> Errors:
     most, each = min(tried, key=lambda pair: _median(run, *pair, runs=1 if is_quick else RUNS))
     best = partial(run, max_groups=most, max_rows_per_group=each)
     auto = partial(run, max_groups="auto", max_rows_per_group="auto")
-    return {OURS: auto, f"{OURS}: {most} groups of {each} rows, the best in hindsight": best}
+    limits = f"{number_of(most, 'group')} of {number_of(each, 'row')}"
+    return {OURS: auto, f"{OURS}: {limits}, the best in hindsight": best}
 
 
 def _median(run: Callable[..., float], most: int, each: int, runs: int) -> float:
@@ -92,12 +95,12 @@ def main() -> None:
     """Print the table."""
     runs = int(sys.argv[1]) if sys.argv[1:] else RUNS
     print(f"epsilon {EPSILON:g}, delta {DELTA:g}; {runs} runs.\n")
-    print("| table, query, keys | best limits in hindsight | their error | error with auto | ratio |")
-    print("|---" * 5 + "|")
+    print("| table | query | keys | best limits in hindsight | their error | error with auto | ratio |")
+    print("|---" * 7 + "|")
     for cell in cells():
         (_, auto), (named, best) = medians(cell, runs).items()
         limits = named.removeprefix(f"{OURS}: ").partition(",")[0]
-        print(f"| {cell.name} | {limits} | {best:.3g} | {auto:.3g} | {auto / best:.2f} |", flush=True)
+        print(f"| {' | '.join(cell.row)} | {limits} | {best:.3g} | {auto:.3g} | {auto / best:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

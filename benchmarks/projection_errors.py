@@ -73,7 +73,7 @@ def cells() -> Iterator[Cell]:
         for records in _RECORDS:
             is_quick = name == "pairs of 4 attributes of 10" and records == 1_000
             told = f"Projected answers: {name}, {records:,} records"
-            yield Cell(told, "error", partial(_of, name, records), is_quick)
+            yield Cell(told, "error", partial(_of, name, records), is_quick, (name, f"{records:,}"))
 
 
 def _of(name: str, records: int, is_quick: bool) -> Errors:
@@ -84,14 +84,19 @@ def _of(name: str, records: int, is_quick: bool) -> Errors:
     def error(answer: Callable[[SeededRandom], np.ndarray]) -> float:
         return float(np.sqrt(np.square(answer(SeededRandom(next(seeds))) - truth).mean()))
 
-    others = {f"{OURS}: {told}": partial(error, answer) for told, answer in answers.items() if told != _CHOSEN}
-    return {OURS: partial(error, answers[_CHOSEN]), **others}
+    ours_first = [_CHOSEN, *(told for told in answers if told != _CHOSEN)]
+    return {_contestant(told): partial(error, answers[told]) for told in ours_first}
+
+
+def _contestant(told: str) -> str:
+    return OURS if told == _CHOSEN else f"{OURS}: {told}"
 
 
 def main() -> None:
     """Print the table."""
-    found = list(cells())
-    for line in table_lines("queries", found, list(found[0].errors(False)), _RUNS):
+    compared = released(np.zeros(1024, np.int64), WORKLOADS["prefixes of 1,024"])
+    titles = {told: _contestant(told) for told in compared}
+    for line in table_lines(["queries", "records"], cells(), titles, _RUNS, digits=3):
         print(line, flush=True)
 
 

@@ -92,13 +92,25 @@ def forgetting() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        one: BaseException | None = error
-        met: set[int] = set()
-        while one is not None and one is not handled and id(one) not in met:
-            met.add(id(one))
+        for one in _behind(error, handled):
             traceback.clear_frames(one.__traceback__)
-            one = one.__cause__ or one.__context__
         raise
+
+
+def _behind(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and all that stand behind it: causes, contexts, and members of groups.
+
+    What was being handled before, ``handled``, is none of them.
+    """
+    met, waiting = {id(handled)} - {id(error)}, [error]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in met:
+            continue
+        met.add(id(one))
+        yield one
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        waiting += [other for other in (one.__cause__, one.__context__, *members) if other is not None]
 
 
 class TerminalLine:

@@ -7,7 +7,8 @@
     python scripts/measure.py --limits     measure nothing: write anew why rows of measured.md are below their goals
 
 Ours and the baseline run in turns, A B A B; a ratio is the median over pairs. Every row has a process of its own, like
-a user's script: what ran before would change how memory is handed out, and so the baselines.
+a user's script: what ran before would change how memory is handed out, and so the baselines. A row is written as soon
+as it is measured, so that a run that is stopped loses none; those that it did not come to stay as they were.
 
 Where the processor has AVX-512, every row runs a second time as if it had AVX2 alone: Numba compiles for a Haswell
 core, and NumPy takes its code for one. The keystream is OpenSSL's in both, and what Polars does is Polars' affair.
@@ -16,6 +17,7 @@ core, and NumPy takes its code for one. The keystream is OpenSSL's in both, and 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,12 +82,10 @@ def avx2_alone() -> dict[str, str]:
     }
 
 
-def rows_of_comparisons(only: str) -> tuple[list[list[str]], list[str]]:
-    """Measure all rows with these words in their names, and return them with the names of those that failed."""
+def rows_of_comparisons(only: str, failed: list[str]) -> Iterator[list[str]]:
+    """Measure the rows with these words in their names, one after the other; names of those that fail are added."""
     from benchmarks.comparisons import COMPARISONS
 
-    rows: list[list[str]] = []
-    failed: list[str] = []
     for comparison in COMPARISONS:
         if only not in comparison.name or not comparison.is_possible:
             continue
@@ -95,9 +96,7 @@ def rows_of_comparisons(only: str) -> tuple[list[list[str]], list[str]]:
             failed.append(comparison.name)
             continue
         cells = [comparison.name, row["time"], row["beside"], narrow, row["peers"]]
-        rows.append(cells if has_avx512() else [*cells[:3], *cells[4:]])
-        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    return rows, failed
+        yield cells if has_avx512() else [*cells[:3], *cells[4:]]
 
 
 def _in_own_process(name: str, environment: dict[str, str]) -> dict[str, str]:
@@ -145,12 +144,14 @@ def measure(name: str) -> dict[str, str]:
     }
 
 
-def rows_of_processes() -> list[list[str]]:
+def rows_of_processes() -> Iterator[list[str]]:
+    """Measure what whole processes take, one row after the other."""
     with tempfile.TemporaryDirectory() as folder:
-        return _rows_of_processes(Path(folder))
+        for row in _rows_of_processes(Path(folder)):
+            yield [*row[:3], "", *row[3:]] if has_avx512() else row
 
 
-def _rows_of_processes(folder: Path) -> list[list[str]]:
+def _rows_of_processes(folder: Path) -> Iterator[list[str]]:
     import polars as pl
 
     # Modules are compiled to bytecode once, as they are when a package is installed.
@@ -172,23 +173,6 @@ def _rows_of_processes(folder: Path) -> list[list[str]]:
         command(*arguments, cache=cache)
         return statistics.median(command(*arguments, cache=cache)[0] for _ in range(5))
 
-    imported = usual_seconds("-c", "import dpfast") - usual_seconds("-c", "pass")
-    first = "import numpy as np, dpfast as dpf; dpf.laplace(np.arange(1000), 2.0)"
-    run(first, "kernels of a run that compiles bytecode too")
-    cold = run(first, "kernels")[0]
-    warm = usual_seconds("-c", first, cache="kernels")
-    rows = folder / "rows.parquet"
-    pl.DataFrame({"shop": range(1000), "person": range(1000)}).write_parquet(rows)
-    asked = ["--by", "shop", "--count", "--unit", "person", "--max-groups", "2", "--max-rows", "9"]
-    asked += ["--epsilon", "1", "--delta", "1e-7"]
-    helped = usual_seconds("-m", "dpfast", "--help")
-    explained = usual_seconds("-m", "dpfast", "explain", str(rows), *asked)
-    call = (
-        "import numpy as np, dpfast as dpf, time; x = np.arange(1000); dpf.laplace(x, 2.0); t = time.perf_counter()\n"
-        "for _ in range(2000): dpf.laplace(x, 2.0)\n"
-        "print((time.perf_counter() - t) / 2000)"
-    )
-    single = statistics.median(float(run(call)[1]) for _ in range(3))
     charges = (
         "import dpfast as dpf, tempfile, time; from dpfast.ledger import Charge\n"
         "about = dict(dataset='d', privacy_unit='row', neighbors='add_remove'); charge = Charge.of(1e-6)\n"
@@ -198,15 +182,31 @@ def _rows_of_processes(folder: Path) -> list[list[str]]:
         "    for _ in range(n): ledger.charge(charge, **about)\n"
         "    print(n / (time.perf_counter() - t))"
     )
+    run(charges)  # compiles bytecode
     in_memory, durable = map(float, run(charges)[1].split())
-    table = [
-        ["Single charges", f"{in_memory:,.0f} a second in memory", f"{durable:,.0f} a second durable (fsync each)", ""],
-        ["`import dpfast`", human(imported), "", ""],
-        ["First noisy column, new process", human(warm), f"with a cold kernel cache {human(cold)}", ""],
-        ["One call on 1,000 values", human(single), "", ""],
-        ["`dpfast --help`", human(helped), "", ""],
-        ["`dpfast explain FILE`", human(explained), "", ""],
-    ]
+    beside = f"{durable:,.0f} a second durable (fsync each)"
+    yield ["Single charges", f"{in_memory:,.0f} a second in memory", beside, ""]
+    imported = usual_seconds("-c", "import dpfast") - usual_seconds("-c", "pass")
+    yield ["`import dpfast`", human(imported), "", ""]
+    first = "import numpy as np, dpfast as dpf; dpf.laplace(np.arange(1000), 2.0)"
+    run(first, "kernels of a run that compiles bytecode too")
+    cold = run(first, "kernels")[0]
+    warm = usual_seconds("-c", first, cache="kernels")
+    yield ["First noisy column, new process", human(warm), f"with a cold kernel cache {human(cold)}", ""]
+    call = (
+        "import numpy as np, dpfast as dpf, time; x = np.arange(1000); dpf.laplace(x, 2.0); t = time.perf_counter()\n"
+        "for _ in range(2000): dpf.laplace(x, 2.0)\n"
+        "print((time.perf_counter() - t) / 2000)"
+    )
+    single = statistics.median(float(run(call)[1]) for _ in range(3))
+    yield ["One call on 1,000 values", human(single), "", ""]
+    yield ["`dpfast --help`", human(usual_seconds("-m", "dpfast", "--help")), "", ""]
+    rows = folder / "rows.parquet"
+    pl.DataFrame({"shop": range(1000), "person": range(1000)}).write_parquet(rows)
+    asked = ["--by", "shop", "--count", "--unit", "person", "--max-groups", "2", "--max-rows", "9"]
+    asked += ["--epsilon", "1", "--delta", "1e-7"]
+    explained = usual_seconds("-m", "dpfast", "explain", str(rows), *asked)
+    yield ["`dpfast explain FILE`", human(explained), "", ""]
     for name, beside, goal in (
         ("Count into 10^6 integer keys", "the plain query's", 1.5),
         ("Count, 10^5 units bounded to 10 groups", "the plain query's", 1.5),
@@ -217,12 +217,7 @@ def _rows_of_processes(folder: Path) -> list[list[str]]:
     ):
         peaks = {side: float(run(PEAK.format(name=name, side=side))[1]) for side in ("ours", "baseline")}
         verdict = f"{peaks['ours'] / peaks['baseline']:.2f} of {beside} (goal {goal:g})"
-        table.append([f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""])
-    if has_avx512():
-        table = [[*row[:3], "", *row[3:]] for row in table]
-    for row in table:
-        print(" | ".join(row), file=sys.stderr, flush=True)
-    return table
+        yield [f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""]
 
 
 def main() -> None:
@@ -242,33 +237,45 @@ def main() -> None:
     if arguments.row:
         json.dump(measure(arguments.row), sys.stdout)
         return
-    rows, failed = rows_of_comparisons(arguments.only)
-    if not arguments.only:
-        rows += rows_of_processes()
+    if arguments.write and arguments.only and any(len(row) != len(_header()) for row in rows_written()):
+        raise SystemExit("benchmarks/measured.md was written on a processor of another kind: measure all rows")
+    failed: list[str] = []
+    rows: list[list[str]] = []
+    for row in itertools.chain(
+        rows_of_comparisons(arguments.only, failed), () if arguments.only else rows_of_processes()
+    ):
+        rows.append(row)
+        print(" | ".join(row), file=sys.stderr, flush=True)
+        if arguments.write:
+            write(_with_those_written(row))
     print(_table(rows))
-    if arguments.write:
-        write(rows if not arguments.only else _with_those_written(rows))
+    if arguments.write and not arguments.only:
+        write(rows)  # without rows that are measured no more
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def _table(rows: list[list[str]]) -> str:
+def _header() -> list[str]:
     sets = ["AVX-512", "the same with AVX2 alone"] if has_avx512() else ["the processor's own instructions"]
-    header = ["what", "dpfast", f"beside it, in the same run: {sets[0]}", *sets[1:], "peers, per value"]
+    return ["what", "dpfast", f"beside it, in the same run: {sets[0]}", *sets[1:], "peers, per value"]
+
+
+def _table(rows: list[list[str]]) -> str:
+    header = _header()
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
 
 
-def _with_those_written(rows: list[list[str]]) -> list[list[str]]:
-    """Return these rows and those of benchmarks/measured.md that are not among them, in the order of the table."""
+def _with_those_written(measured: list[str]) -> list[list[str]]:
+    """Return this row and the others of benchmarks/measured.md, in the order of the table.
+
+    Rows of a processor of another kind, which have other columns, do not stay.
+    """
     from benchmarks.comparisons import COMPARISONS
 
-    written = {row[0]: row for row in rows_written()}
-    if any(len(row) != len(rows[0]) for row in written.values()):
-        raise SystemExit("benchmarks/measured.md was written on a processor of another kind: measure all rows")
-    all_rows = written | {row[0]: row for row in rows}
+    rows = {row[0]: row for row in rows_written() if len(row) == len(measured)} | {measured[0]: measured}
     order = [comparison.name for comparison in COMPARISONS]
-    others = [name for name in written if name not in order]
-    return [all_rows[name] for name in (*order, *others) if name in all_rows]
+    others = [name for name in rows if name not in order]
+    return [rows[name] for name in (*order, *others) if name in rows]
 
 
 def headlines(rows: list[list[str]]) -> str:

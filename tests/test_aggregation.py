@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import math
+import operator
 from collections import Counter, defaultdict
 from datetime import date, datetime
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -286,7 +288,7 @@ def test_bounds_keep_as_many_as_they_allow_and_no_more(frame, by, max_groups, ma
 def test_sums_do_not_depend_on_order(keys, unit):
     """Soundness rule 16: 2**53 and four ones, forwards and backwards; a float sum gives two results."""
     column = [2.0**53, 1.0, 1.0, 1.0, 1.0]
-    assert sum(column) != math.fsum(column)
+    assert reduce(operator.add, column) != math.fsum(column)  # Python's own sum is compensated from 3.12 on
     measure = Measure("sum", "x", 0, 0, 2**23, 0)
     fine = Measure("sum", "x", 30, 0, 2**23, 0)
     results = set()

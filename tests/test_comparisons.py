@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
@@ -21,6 +25,7 @@ FEWER = {
     "1,000 selections, a call each, 1,000": 1_000,
 }
 ROOT = Path(__file__).resolve().parent.parent
+NAMES = [comparison.name for comparison in COMPARISONS]
 
 
 @pytest.mark.filterwarnings("ignore::dpfast.errors.PrivacyUnitWarning")
@@ -63,6 +68,56 @@ def test_headlines_are_rows() -> None:
     script = (ROOT / "scripts" / "measure.py").read_text()
     assert FEWER.keys() <= known
     assert all(name.split(":")[0] in known or f'"{name}"' in script for name in rest), rest
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """Return scripts/measure.py on a processor with AVX-512, over a table and a README of its own."""
+    specification = importlib.util.spec_from_file_location("measure", ROOT / "scripts" / "measure.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    (tmp_path / "benchmarks").mkdir()
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "has_avx512", lambda: True)
+    (tmp_path / "README.md").write_text(f"Before.\n{module.BEGIN}\n{module.END}\nAfter.\n")
+    module.write([[name, f"old {name}", "", "", ""] for name in (*NAMES, "Single charges")])
+    return module
+
+
+def test_a_run_that_is_stopped_has_written_what_it_measured(
+    measure: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that it did not come to stay as they were, in the order of the table; so does what an earlier stop left."""
+    for stopped_after in (NAMES[:2], NAMES[2:3]):
+
+        def stopped(only: str, failed: list[str], some: Sequence[str] = stopped_after) -> Iterator[list[str]]:
+            yield from ([name, f"new {name}", "", "", ""] for name in some)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(measure, "rows_of_comparisons", stopped)
+        monkeypatch.setattr(sys, "argv", ["measure.py", "--write"])
+        with pytest.raises(KeyboardInterrupt):
+            measure.main()
+    shown = [f"{'new' if name in NAMES[:3] else 'old'} {name}" for name in (*NAMES, "Single charges")]
+    assert [row[1] for row in measure.rows_written()] == shown
+
+
+def test_a_whole_run_keeps_no_row_of_before(measure: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [[name, "new", "", "", ""] for name in NAMES[1:]]
+    monkeypatch.setattr(measure, "rows_of_comparisons", lambda only, failed: iter(rows[:-1]))
+    monkeypatch.setattr(measure, "rows_of_processes", lambda: iter(rows[-1:]))
+    for arguments, left in (([], 1 + len(NAMES)), (["--write", "--only", "a"], 1 + len(NAMES)), (["--write"], None)):
+        monkeypatch.setattr(sys, "argv", ["measure.py", *arguments])
+        measure.main()
+        assert left is None or len(measure.rows_written()) == left
+    assert measure.rows_written() == rows
+    # On a processor of another kind a part of the table would stand beside other columns.
+    monkeypatch.setattr(measure, "has_avx512", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["measure.py", "--write", "--only", "a"])
+    with pytest.raises(SystemExit, match="another kind: measure all rows"):
+        measure.main()
 
 
 def test_rows_below_a_goal_are_known() -> None:

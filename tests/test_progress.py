@@ -128,6 +128,82 @@ def test_an_error_that_was_handled_before_keeps_its_frames():
         assert frames[-1].f_locals == {"kept": 3}
 
 
+class Exact:
+    """Stands for an exact figure."""
+
+
+def _counted():
+    exact = Exact()  # noqa: F841
+    raise KeyError("deep")
+
+
+def _with_a_cause_of_its_own():
+    try:
+        _counted()
+    except KeyError:
+        raise ValueError("above") from OSError("another")
+
+
+def _in_a_group():
+    errors = []
+    try:
+        _counted()
+    except KeyError as error:
+        errors.append(error)
+    raise ExceptionGroup("together", errors)
+
+
+def _because_of_a_group():
+    try:
+        _in_a_group()
+    except ExceptionGroup as error:
+        raise ValueError("above") from error
+
+
+def _by_a_finally():
+    try:
+        _counted()
+    finally:
+        _in_a_group()
+
+
+def _exact_figures(*errors):
+    """How many frames hold one, of errors and all that stand behind them."""
+    found = 0
+    for error in errors:
+        if error is not None:
+            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+            found += sum(isinstance(value, Exact) for frame in frames for value in frame.f_locals.values())
+            found += _exact_figures(error.__cause__, error.__context__, *getattr(error, "exceptions", ()))
+    return found
+
+
+@pytest.mark.parametrize("fail", [_counted, _with_a_cause_of_its_own, _in_a_group, _because_of_a_group, _by_a_finally])
+def test_whatever_stands_behind_an_error_is_let_go_of(fail):
+    with pytest.raises(Exception) as before:  # noqa: PT011
+        fail()
+    assert _exact_figures(before.value)
+    with pytest.raises(type(before.value)) as raised, forgetting():
+        fail()
+    assert _exact_figures(raised.value) == 0
+
+
+def test_an_error_that_was_handled_before_and_is_raised_again_holds_nothing():
+    """A callback may raise it: its traceback goes through our frames then."""
+    earlier = ValueError("before")
+
+    def again():
+        exact = Exact()  # noqa: F841
+        raise earlier
+
+    try:
+        raise earlier
+    except ValueError:
+        with pytest.raises(ValueError, match="before") as raised, forgetting():
+            again()
+    assert _exact_figures(raised.value) == 0
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -13,6 +13,7 @@ from dpfast.bench.charts import costs, ratios
 from dpfast.bench.showing import HEADERS, cells, noted
 from dpfast.pages import Page, Section
 from dpfast.pages.markup import Cell, Html, bullets, definitions, paragraph, scrolled, table
+from dpfast.showing import number_of
 
 __all__ = ["holds_page", "write_page"]
 
@@ -52,10 +53,10 @@ def write_page(frame: pl.DataFrame, path: Path) -> None:
     facts = [("Machine", first["machine"]), ("dpfast", _version(first)), *json.loads(first["versions"]).items()]
     suites = [suite for suite in SUITES if suite in set(frame["suite"])]
     failed = frame.filter(pl.col("failure") != "")
-    lead = [paragraph(f"{frame.height:,} rows of {', '.join(suites)}, on {first['machine']}.", "lead")]
+    lead = [paragraph(f"{number_of(frame.height, 'row')} of {', '.join(suites)}, on {first['machine']}.", "lead")]
     if failed.height:
         lead.append(
-            paragraph(f"{failed.height:,} of them raised an error, or are refuted: {_whose(failed)}.", "warning")
+            paragraph(f"{failed.height:,} of them failed, by an error or refuted: {_whose(failed)}.", "warning")
         )
     sections = [
         *(_section(suite, frame.filter(pl.col("suite") == suite)) for suite in suites),

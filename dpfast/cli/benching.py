@@ -17,6 +17,7 @@ from dpfast.cli.documents import JSON, wants_document, write_document
 from dpfast.cli.errors import CommandError, ExitCode, FileTroubleError, tell
 from dpfast.cli.output import Target, page_target
 from dpfast.cli.terminal import counted_bar, print_table
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.bench.cases import Case, Wish
@@ -298,7 +299,7 @@ def _tell_end(run: Run, wish: Wish, targets: dict[str, Target | None], *, interr
         for path in written:
             click.echo(f"wrote {path}")
     if interrupted:
-        tell(f"interrupted; {len(run.rows):,} rows were measured" + (", and are written" if written else ""))
+        tell(f"interrupted after {number_of(len(run.rows), 'row')}" + (", which the files hold" if written else ""))
     elif _failed(run, wish):
         count = sum(bool(row["failure"]) for row in run.rows)
-        tell(f"{count:,} of {len(run.rows):,} rows raised an error, or are refuted; the lines above say how")
+        tell(f"{count:,} of {number_of(len(run.rows), 'row')} failed, by an error or refuted; the lines above say how")

@@ -231,8 +231,8 @@ _release_options = combined(
 @main.command(
     short_help="Release statistics of files, charged to a ledger.",
     epilog="\b\nExample:\n"
-    "  dpfast release flights.parquet --by carrier,dest --count --mean dep_delay:-20:60 --unit tailnum\n"
-    "    --max-groups 8 --max-rows 8 --epsilon 1 --delta 1e-7 --ledger ledger.db --budget-epsilon 4\n"
+    "  dpfast release flights.parquet --by carrier,dest --count --mean dep_delay:-20:60 --unit tailnum \\\n"
+    "    --max-groups 8 --max-rows 8 --epsilon 1 --delta 1e-7 --ledger ledger.db --budget-epsilon 4 \\\n"
     "    --budget-delta 1e-6 --out routes.parquet --plot routes.png",
 )
 @_release_options
@@ -254,7 +254,7 @@ def release(**given: Any) -> None:
 @main.command(
     short_help="Show what a release would do; charges nothing.",
     epilog="\b\nExample:\n"
-    "  dpfast explain flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
+    "  dpfast explain flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8 \\\n"
     "    --epsilon 1 --delta 1e-7",
 )
 @_release_options
@@ -273,7 +273,7 @@ def explain(**given: Any) -> None:
 @main.command(
     short_help="Draw what noise would do to public or made-up rows; charges nothing.",
     epilog="\b\nExample:\n"
-    "  dpfast preview flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8\n"
+    "  dpfast preview flights.parquet --by carrier,dest --count --unit tailnum --max-groups 8 --max-rows 8 \\\n"
     "    --epsilon 1 --delta 1e-7 --rows 300000 --groups 400 --made-up-units 4000",
 )
 @_release_options

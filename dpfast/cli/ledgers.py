@@ -24,7 +24,7 @@ _HEAD = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Create a ledger, show, report on, or verify one.")
 def ledger() -> None:
     """Create a ledger, show what one has left, report on it, or verify it."""
 
@@ -62,7 +62,9 @@ def create(path: str, epsilon: float | None, delta: float, accountant: str, unit
     click.echo(f"created {shown_path(path)}: {made.total} ({accountant})")
 
 
-@ledger.command(epilog="\b\nExample:\n  dpfast ledger show ledger.db")
+@ledger.command(
+    short_help="Show what a ledger has left, and its entries.", epilog="\b\nExample:\n  dpfast ledger show ledger.db"
+)
 @click.argument("path")
 @_HEAD
 @JSON
@@ -110,7 +112,10 @@ def show(path: str, expect_head: str | None) -> None:
         print_table(("entry", "time (UTC)", "what was released", "event", "epsilon", "delta"), rows, left=4)
 
 
-@ledger.command(epilog="\b\nExample:\n  dpfast ledger report ledger.db --delta 1e-6")
+@ledger.command(
+    short_help="Say what was spent, by every accountant.",
+    epilog="\b\nExample:\n  dpfast ledger report ledger.db --delta 1e-6",
+)
 @click.argument("path")
 @click.option("--delta", type=float, help="Where to read the accountants' curves.  [the ledger's delta]")
 @click.option("--allotment", metavar="NAME", help="Report on this allotment.")
@@ -133,7 +138,10 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
     print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)
 
 
-@ledger.command(epilog="\b\nExample:\n  dpfast ledger verify ledger.db --expect-head DIGEST")
+@ledger.command(
+    short_help="Check every seal, and add every charge up again.",
+    epilog="\b\nExample:\n  dpfast ledger verify ledger.db --expect-head DIGEST",
+)
 @click.argument("path")
 @_HEAD
 @JSON

@@ -11,7 +11,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
@@ -40,7 +39,6 @@ __all__ = [
     "low_product",
     "maximum",
     "polynomial",
-    "prefetch",
     "round_half_even",
     "shift_left",
     "shift_right",
@@ -198,22 +196,6 @@ def address_of(typing_context: Any, array: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typing_context: Any, address: Any, writing: Any) -> Any:
-    """Have a cache line fetched that is read or written soon; an address out of bounds does no harm."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        rw = ir.Constant(_I32, 1 if writing.literal_value else 0)
-        place = builder.inttoptr(arguments[0], pointer)
-        builder.call(function, [place, rw, ir.Constant(_I32, 2), ir.Constant(_I32, 1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, writing), generate
-
-
-@intrinsic
 def polynomial(typing_context: Any, x: Any, coefficients: Any) -> Any:
     """Return a polynomial's value by Horner's rule in fused operations; the constant comes first in the tuple."""
     if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != x:
@@ -243,4 +225,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6

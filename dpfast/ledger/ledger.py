@@ -101,7 +101,7 @@ class Ledger(Reading):
     Traceback (most recent call last):
     ...
     dpfast.errors.BudgetExceededError: epsilon 0.8 and delta 0 were asked, but epsilon 0.7 and delta \
-0.000001 are left; nothing was charged: ask for no more than is left
+1e-06 are left; nothing was charged: ask for no more than is left
 
     """
 

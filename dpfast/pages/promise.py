@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
 
@@ -137,18 +136,12 @@ def chance_words(delta: float) -> str:
 
 
 def amount_text(amount: float) -> str:
-    """Return an amount as a person writes it.
+    """Return an amount as errors and plans write it (`dpfast.exact.amounts.exact_text`), rounded to twelve digits.
 
     Examples
     --------
-    >>> amount_text(0.5), amount_text(1e-6), amount_text(9e-6), amount_text(1e-12), amount_text(math.inf)
-    ('0.5', '0.000001', '0.000009', '1e-12', 'no limit')
+    >>> amount_text(0.5), amount_text(0.1 + 0.2), amount_text(1e-6), amount_text(1e-12), amount_text(math.inf)
+    ('0.5', '0.3', '1e-06', '1e-12', 'no limit')
 
     """
-    if math.isinf(amount):
-        return "no limit"
-    text = f"{amount:.12g}"
-    if "e" not in text:
-        return text
-    plain = f"{Decimal(text):f}"
-    return plain if len(plain) <= 12 else text.replace("e-0", "e-")
+    return "no limit" if math.isinf(amount) else f"{amount:.12g}"

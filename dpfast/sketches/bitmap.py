@@ -110,7 +110,7 @@ def estimate_values(ones: NDArray[np.int64], buckets: int, contrast: float, miss
         slope = contrast / 2 * rates * unset
         score = ((ones - buckets * p) * slope / (p * (1 - p))).sum(axis=1)
         spread = np.sqrt((buckets * slope**2 / (p * (1 - p))).sum(axis=1))
-        likelihood = (ones * np.log(p) + (buckets - ones) * np.log1p(-p)).sum(axis=1)
+        likelihood = (np.log(p) * ones + np.log1p(-p) * (buckets - ones)).sum(axis=1)
         return score, spread, likelihood
 
     score, spread, likelihood = scores(tried)

@@ -49,6 +49,7 @@ from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
+from dpfast.progress import forgetting
 from dpfast.queries import NAME, Name
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Facts, Shown, number_of
@@ -366,11 +367,17 @@ def distinct_sketch(
     payment.charge([Charge(budget.units, 0, f"sketch of the different values of {read}", event)])
 
     sketched = _Sketched(source, readable(pl.col(read), kind).alias("value"), kind, key, size)
-    bits = read_guarded(source, lambda: sketched.rows() if owner is None else sketched.units(owner, most or 1))
-    fresh = SystemRandom()
-    shown = answer_at_random(bits, false, fresh)
+    with forgetting():
+        shown, name = _answered(sketched, owner, most or 1, false)
     contrast = float(1 - Fraction(2 * false, 2**64))
-    return DistinctSketch(kind, size, key, contrast, (fresh.key()[:16].hex(),), shown)
+    return DistinctSketch(kind, size, key, contrast, (name,), shown)
+
+
+def _answered(sketched: _Sketched, owner: pl.Expr | None, most: int, false: int) -> tuple[NDArray[np.bool_], str]:
+    """Return the bits of all values, answered at random, and a random name for them."""
+    bits = read_guarded(sketched.source, lambda: sketched.rows() if owner is None else sketched.units(owner, most))
+    fresh = SystemRandom()
+    return answer_at_random(bits, false, fresh), fresh.key()[:16].hex()
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,8 @@ def _labels(domain: Domain | None, names: Sequence[str], cells: int) -> list[str
     """Return what stands beside the counts over some columns, where these are few."""
     if cells > MOST_BARS:
         return None
+    if not names:
+        return ["all of them"]
     if domain is None:
         return [f"cell {place}" for place in range(cells)] if len(names) == 1 else None
     return [label_of(values, _LONGEST) for values in domain.frame(names).iter_rows()]

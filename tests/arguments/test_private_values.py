@@ -106,7 +106,7 @@ STRANGE = (
     np.longdouble("1e4000"),
     np.float16("nan"),
     np.datetime64("NaT"),
-    np.timedelta64(1),
+    np.timedelta64(1, "s"),
     np.array([1.0, 2.0]),
     np.ma.masked_array([1.0, 2.0], [True, False]),
 )

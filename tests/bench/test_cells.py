@@ -15,7 +15,10 @@ FEW = Wish(is_quick=True)
 
 
 def cell(errors=None):
-    return Cell("a", "ranks", lambda is_quick: errors or {"dpfast": lambda: 1.0, "other": lambda: 2.0 + is_quick})
+    def everyone(is_quick):
+        return errors or {"dpfast": lambda: 1.0, "other": lambda: 2.0 + is_quick}
+
+    return Cell("a", "ranks", everyone, row=("a", "1"))
 
 
 def test_a_cell_is_a_case_and_a_line_of_a_table():
@@ -24,8 +27,8 @@ def test_a_cell_is_a_case_and_a_line_of_a_table():
         ("dpfast", (1.0,) * 7, "ranks"), ("other", (3.0,) * 7, "ranks"),
     ]  # fmt: skip
     assert medians(cell(), 3) == {"dpfast": 1.0, "other": 2.0}
-    assert list(table_lines("what", [cell()], ["other", "none"], 1)) == [
-        "| what | other | none |", "|---|---|---|", "| a | 2 |  |",
+    assert list(table_lines(["what", "size"], [cell()], {"the other": "other", "none": "none"}, 1)) == [
+        "| what | size | the other | none |", "|---|---|---|---|", "| a | 1 | 2 |  |",
     ]  # fmt: skip
 
 

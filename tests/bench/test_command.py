@@ -74,7 +74,7 @@ def test_a_case_that_raises_is_a_row_and_the_rest_goes_on(cases):
     done = run("bench", "--out", "out.parquet")
     assert done.exit_code == 1
     assert "broken, dpfast: raised ValueError: no such thing" in done.stdout
-    assert done.stderr == "dpfast: 1 of 3 rows raised an error, or are refuted; the lines above say how\n"
+    assert done.stderr == "dpfast: 1 of 3 rows failed, by an error or refuted; the lines above say how\n"
     assert read_results("out.parquet")["failure"].to_list() == ["raised", "", ""]
 
 
@@ -105,7 +105,7 @@ def test_an_interrupt_keeps_what_was_measured(cases):
     ]
     done = run("bench", "--out", "out.parquet")
     assert done.exit_code == 130
-    assert done.stderr == "dpfast: interrupted; 2 rows were measured, and are written\n"
+    assert done.stderr == "dpfast: interrupted after 2 rows, which the files hold\n"
     assert "first" in done.stdout
     assert read_results("out.parquet")["name"].to_list() == ["first", "first"]
 
@@ -132,7 +132,7 @@ def test_control_c_in_a_process_of_its_own_keeps_what_was_measured(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     told = process.communicate(timeout=1200)[1]
-    assert (process.returncode, told) == (130, "dpfast: interrupted; 1 rows were measured, and are written\n")
+    assert (process.returncode, told) == (130, "dpfast: interrupted after 1 row, which the files hold\n")
     assert read_results(tmp_path / "out.parquet")["name"].to_list() == ["first"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import re
 import shlex
 import struct
@@ -58,6 +59,21 @@ def test_the_example_in_every_help_can_be_written(words, command):
         assert written[: len(words) + 1] == ["dpfast", *words]
         given = command.make_context(words[-1], written[len(words) + 1 :]).params
         assert not any((given.get(option) or "").isdecimal() for option in ("count", "units"))
+    for line, following in itertools.pairwise(examples_as_printed(command)):
+        assert following.lstrip().startswith("dpfast ") or line.endswith(" \\"), f"a shell would run {line!r} alone"
+
+
+def examples_as_printed(command):
+    """Return the lines of a command's first example or examples."""
+    return re.split(r"Examples?:\n", command.epilog)[1].partition("\n\n")[0].splitlines()
+
+
+@pytest.mark.parametrize("group", [[], ["ledger"]])
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_no_line_about_a_command_is_cut_short(run, monkeypatch, group, columns):
+    """Click cuts what it takes from a docstring, by the width of the terminal: such commands have a short help."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert "..." not in run(*group, "--help").stdout.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("group", [[], ["ledger"]])

@@ -189,7 +189,7 @@ def test_odometer_beyond(put):
     """Where events took more than that half, no delta is a bound: refused, and left as it was for its own dpfast."""
     path = put("odometer_beyond")
     content = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"half of its delta 0\.000001.*the dpfast that made it.*new ledger"):
+    with pytest.raises(LedgerError, match=r"half of its delta 1e-06.*the dpfast that made it.*new ledger"):
         Ledger.open(path)
     assert path.read_bytes() == content
 

@@ -105,7 +105,7 @@ def test_reading_a_page_draws_no_records_but_ten(tmp_path):
 
 
 def test_what_was_not_measured_is_said(tmp_path):
-    made = records(progress=lambda stage: not stage.startswith("1 of"), delta=1e-7)
+    made = records(progress=lambda stage: not stage.startswith("1 of"), delta=1e-7, rounds=3)
     assert not made.estimate.complete
     assert "Not everything was measured that was paid for" in read(made.report(tmp_path / "page.html"))
 
@@ -118,6 +118,14 @@ def test_pages_of_very_many_figures_are_bounded(tmp_path):
     assert made.report(tmp_path / "wide.html").stat().st_size < 600_000
     counts = np.zeros(10**6, np.int64)
     assert dpf.ahp(counts, epsilon=1.0).report(tmp_path / "cells.html").stat().st_size < 300_000
+
+
+def test_the_number_of_records_that_was_measured_has_a_name(tmp_path):
+    """It is a marginal over no column, of which no domain has labels."""
+    asked = dpf.workloads.marginals(domain().shape, attributes=[(), (0,)])
+    made = records(workload=asked, rounds=2)
+    assert isinstance(made.estimate, dpf.synthesis.estimate.Estimate)
+    assert "all of them" in read(made.report(tmp_path / "page.html"))
 
 
 @pytest.mark.parametrize("cells", [1, 30, 31, 5000])

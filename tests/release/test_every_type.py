@@ -98,6 +98,8 @@ ASKED = [
 ]
 #: So often is each value there.
 TIMES = (40, 50, 30)
+#: What is said where a column has no values that candidates could be.
+NO_CANDIDATES = "the column 'x' of dtype .* cannot be compared with candidates of dtype Int64"
 
 #: What a way of data does not take, with the words of its error; None where the library itself cannot hold it.
 REFUSED: dict[str, dict[str, str | None]] = {
@@ -259,7 +261,7 @@ def expected_of(kind, what, way):
             shown = pl.Datetime("us", "Etc/UTC")
         return shown, [total_of(kind, what)]
     if what == "mode":
-        return "" if kind in FLOATS | NESTED else (None, [high])
+        return NO_CANDIDATES if kind in FLOATS | NESTED else (None, [high])
     if kind in FLOATS | NESTED:
         return "cannot be a key|cannot name privacy units"
     if what == "unit":
@@ -277,7 +279,7 @@ def expected_of_more(kind, what):
     if what == "distinct":
         return "cannot tell the values" if kind in NESTED else (pl.Int64(), [len(values)])
     if what == "top k":
-        return "" if kind in FLOATS | NESTED else (None, [[high, low]])
+        return NO_CANDIDATES if kind in FLOATS | NESTED else (None, [[high, low]])
     if what == "equal":
         return "cannot be compared|cannot compare" if kind in NESTED else (pl.Float64(), [times[1] / sum(times)])
     if what == "limits":

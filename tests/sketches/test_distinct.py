@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+import traceback
 from fractions import Fraction
 
 import numpy as np
@@ -324,3 +325,24 @@ def test_a_budget_that_hides_nearly_nothing_is_no_division_by_zero(epsilon, valu
     low, high = sketch.interval(miss=1e-7)
     assert low <= values <= high
     assert abs(sketch.estimate() - values) < 5 + 0.2 * values
+
+
+@pytest.mark.parametrize("fails", ["answer_at_random", "SystemRandom", "places_of"])
+@pytest.mark.parametrize("unit", ["row", "who"])
+def test_no_frame_of_an_error_holds_exact_bits(monkeypatch, fails, unit):
+    """A user who interrupts it, say: a log of the frames has no bit that was not answered at random."""
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"dpfast.sketches.distinct.{fails}", fail)
+    data = pl.DataFrame({"who": range(500), "value": range(500)})
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        dpf.distinct_sketch(
+            data, "value", epsilon=1.0, privacy_unit=unit, max_values=None if unit == "row" else 1, ledger=ledger
+        )
+    assert ledger.remaining.epsilon == 0
+    frames = [frame for frame, _ in traceback.walk_tb(raised.value.__traceback__) if frame.f_code is not fail.__code__]
+    held = [value for frame in frames[1:] for value in frame.f_locals.values()]
+    assert not [value for value in held if isinstance(value, np.ndarray)]

@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b81df32b977d2e4
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
