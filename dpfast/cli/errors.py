@@ -75,6 +75,7 @@ def described(error: BaseException, command: click.Command | None = None) -> str
 
     Examples
     --------
+    >>> from dpfast.errors import ParameterError
     >>> command = click.Command("plan", params=[click.Option(["--max-groups"])])
     >>> described(ParameterError("max_groups", None, "a whole number, or None", "write max_groups=10"), command)
     '--max-groups must be a whole number, but is missing; write --max-groups 10'

@@ -69,7 +69,7 @@ def test_what_is_declared_and_said_by_the_schema_costs_nothing(run):
         (["--out", "d.json", "--private"], "--private needs --ledger"),
         (["--out", "d.csv", *BUDGET], "must end in one of .json"),
         (["--out", "d.json", *BUDGET, "--columns", "none such"], "none such"),
-        (["--out", "d.json", *BUDGET, "--number", "0"], "bins"),
+        (["--out", "d.json", *BUDGET, "--number", "0"], "--number must be a whole number from 1 to 1000"),
         (["--out", "d.json", *BUDGET, "--listed", "nobody"], "nobody"),
         (["--out", "d.json", *BUDGET[:-4], "--budget-epsilon", "1"], "epsilon"),
     ],

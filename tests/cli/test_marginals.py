@@ -41,7 +41,7 @@ def test_errors_are_shown_before_anything_is_charged(folder, run):
         (["--rho", "1"], "rho"),
         ([], "missing option '--epsilon'"),
         ([*BUDGET, "--workload", "marginals:3"], "from 1 to 2"),
-        ([*BUDGET, "--workload", "city,none"], "workload must be"),
+        ([*BUDGET, "--workload", "city,none"], "--workload names 'none', which --columns does not"),
         ([*BUDGET, "--neighbors", "replace"], "--neighbors must be"),
     ],
 )

@@ -232,7 +232,7 @@ def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     axes = {"city": [f"city {number}" for number in range(20_000)], "hour": {"bins": list(range(20_001))}}
     (folder / "large.json").write_text(json.dumps(axes))
     for more, message in (
-        (["--max-megabytes", "0.1"], "max_megabytes must be at least 0.32"),
+        (["--max-megabytes", "0.1"], "--max-megabytes must be at least 0.32"),
         (["--plot", "errors.png"], "--plot draws the answers of a histogram, but a model is made"),
         (["--workload", "cells"], "--workload cells is not for a model"),
     ):
@@ -279,7 +279,7 @@ def test_combinations_that_no_record_is(folder, run):
         (["--impossible", "hour > 1000"], "no declared value of hour passes hour > 1000"),
         (["--impossible", 'city == "x" and hour < 6'], "no declared value of city passes city == 'x'"),
         (["--impossible", "hour < 6", "--plot", "chart.png"], "leave --plot out"),
-        (["--nulls", "none"], "nulls must be"),
+        (["--nulls", "none"], "--nulls names 'none', which --columns does not"),
     ],
 )
 def test_mistakes_about_the_impossible_cost_nothing(folder, run, said, words):

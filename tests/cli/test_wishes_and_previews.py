@@ -83,7 +83,7 @@ def test_a_ledger_that_is_still_to_be_created_counts_epsilon(folder, run):
         (["--error", "count=5,fare_mean=3:200", "--budget", "0.001"], "of a cost within budget, epsilon 0.001"),
         (["--error", "count=5,fare_mean=3:200", "--budget", "x"], "--budget x cannot be read"),
         (["--error", "count=5,fare_mean=3:200", "--budget", "delta:1"], "--budget delta:1 cannot be read"),
-        (["--budget", "1", "--epsilon", "1"], "budget must be left out without error"),
+        (["--budget", "1", "--epsilon", "1"], "--budget must be left out without --error"),
         ([], "missing option '--epsilon'"),
     ],
 )

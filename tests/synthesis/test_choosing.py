@@ -147,9 +147,8 @@ def test_rho_and_ledgers():
 
 def test_an_estimate_by_a_strategy_can_be_pickled():
     """Its records depend on how far answers are off, which is computed when they are asked for."""
-    counts = np.full((8, 8), 10**7)
-    estimate = dpf.estimate_histogram(counts, dpf.workloads.marginals((8, 8), 1), epsilon=1.0)
-    assert estimate.rounds["method"].to_list() == ["weighted marginals"]
+    estimate = dpf.estimate_histogram(np.full(64, 10**7), dpf.workloads.prefix(64), epsilon=1.0)
+    assert estimate.rounds["method"].to_list() == ["p-Identity, p = 4"]
     read = pickle.loads(pickle.dumps(estimate))
     assert (read.answers == estimate.answers).all()
     assert (read._deviations() == estimate._deviations()).all()
