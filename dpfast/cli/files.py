@@ -13,11 +13,14 @@ from dpfast.cli.options import STANDARD_INPUT
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpfast.aggregation.sources import Source
+
 __all__ = [
     "CSV_SUFFIXES",
     "FILE_SUFFIXES",
     "check_file",
     "is_csv",
+    "open_files",
     "read_keys",
     "read_schema",
     "read_typed_table",
@@ -52,6 +55,14 @@ def take_data(
     from dpfast.aggregation.csv_streams import CsvStream
 
     return CsvStream(sys.stdin.buffer, schema), None
+
+
+def open_files(files: Sequence[str], schema: str | None) -> Source:
+    """Return the data that FILES name, with the dtypes of --schema; nothing but their schema was read."""
+    from dpfast.aggregation.sources import open_source
+
+    data, dtypes = take_data(files, read_schema(schema))
+    return open_source(data, schema=dtypes)
 
 
 def check_file(path: str, option: str, *others: str, kinds: str = "a Parquet or Arrow file") -> None:

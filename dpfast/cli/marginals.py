@@ -11,21 +11,11 @@ import click
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.domains import domain_options, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
-from dpfast.cli.files import read_schema, take_data
+from dpfast.cli.files import open_files
 from dpfast.cli.ledgers import open_or_create, shown_path
-from dpfast.cli.options import (
-    DATASET,
-    EPSILON,
-    FILES,
-    NEIGHBORS,
-    RHO,
-    SCHEMA,
-    Destination,
-    dataset_name,
-    destination_options,
-)
+from dpfast.cli.options import EPSILON, FILES, RHO, Destination, dataset_name, destination_options, reading_options
 from dpfast.cli.output import Outputs
-from dpfast.cli.releasing import run_charged
+from dpfast.cli.releasing import charge_line, cost_words, run_charged
 from dpfast.cli.terminal import Progress
 from dpfast.showing import number_of
 
@@ -60,9 +50,7 @@ _MOST_SETS = 20_000
 @EPSILON
 @click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian, and much smaller.")
 @RHO
-@NEIGHBORS
-@DATASET
-@SCHEMA
+@reading_options
 @click.option("--explain", is_flag=True, help="Only show how far each count will be off: nothing is read or charged.")
 @destination_options("counts", required=False)
 @click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
@@ -87,7 +75,6 @@ def marginals(
     The counts are unbiased and agree with each other; how far they are off is known beforehand: --explain. A charge is
     never given back.
     """
-    from dpfast.aggregation.sources import open_source
     from dpfast.synthesis.residuals.marginals import plan_marginals
 
     destination = Destination.taken(given)
@@ -95,8 +82,7 @@ def marginals(
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1 --delta 1e-9")
     if not explain and not (destination.ledger and destination.out):
         raise CommandError("missing option '--ledger' or '--out'; give both, or --explain")
-    data, dtypes = take_data(files, read_schema(schema))
-    source = open_source(data, schema=dtypes)
+    source = open_files(files, schema)
     own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
     declared = {"values": values, "bins": bins}
     axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
@@ -113,7 +99,7 @@ def marginals(
     name = dataset_name(files, dataset)
     with Outputs(destination, keep=(*files, domain or "")) as outputs:
         account, place = open_or_create(destination, name), shown_path(destination.ledger)
-        cost = f"epsilon {given['epsilon']:.12g}" if given["rho"] is None else f"rho {given['rho']:.12g}"
+        cost = cost_words(given["epsilon"], given["rho"], given["delta"])
         with Progress() as progress:
             made = run_charged(
                 lambda: plan.run(source, ledger=account, dataset=name, progress=progress), cost, place, progress
@@ -121,7 +107,7 @@ def marginals(
         frame = _listed(made)
         outputs.save_frame(frame)
     content = f"{number_of(frame.height, 'count')} of {number_of(len(plan.columns), 'marginal')}"
-    charged = f"charged {place} (entry {made.entry}): {made.spent}; left: {account.remaining}"
+    charged = charge_line(account, place, made.entry, made.spent)
     if not wants_document():
         say("\n".join([*outputs.written(content), charged]), err=outputs.frame is None)
         return

@@ -25,6 +25,7 @@ __all__ = [
     "combined",
     "dataset_name",
     "destination_options",
+    "reading_options",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -33,6 +34,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def choice(option: str, *choices: str, text: str) -> Callable[[_Command], _Command]:
     """Return an option with a few choices, of which the first is the default."""
     return click.option(option, type=click.Choice(choices), default=choices[0], show_default=True, help=text)
+
+
+def combined(*declared: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Return one decorator for many, in the order in which help shows them."""
+    return lambda command: functools.reduce(lambda wrapped, one: one(wrapped), reversed(declared), command)
 
 
 class _Limit(click.ParamType):  # type: ignore[type-arg]  # generic in later versions
@@ -67,6 +73,8 @@ DATASET = click.option(
 SCHEMA = click.option(
     "--schema", metavar="COLUMN=DTYPE,...", help="Dtypes of CSV columns, and of folders, that are used."
 )
+#: How the rows are read, and what neighbours of them are.
+reading_options: Callable[[Any], Any] = combined(NEIGHBORS, DATASET, SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,6 @@ def destination_options(
         told = f"Write a page of HTML about {report}, for people."
         declared.insert(-1, click.option("--report", metavar="FILE", help=told))
     return combined(*declared)
-
-
-def combined(*declared: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Return one decorator for many, in the order in which help shows them."""
-    return lambda command: functools.reduce(lambda wrapped, one: one(wrapped), reversed(declared), command)
 
 
 def dataset_name(files: tuple[str, ...], dataset: str | None) -> str:

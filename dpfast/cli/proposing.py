@@ -10,11 +10,11 @@ import click
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.domains import axis_document, declared_options, declared_values, names_of
 from dpfast.cli.errors import CommandError, FileTroubleError, described, reason_of
-from dpfast.cli.files import read_schema, take_data
+from dpfast.cli.files import open_files
 from dpfast.cli.ledgers import open_or_create, shown_path
-from dpfast.cli.options import DATASET, EPSILON, FILES, NEIGHBORS, RHO, SCHEMA, Destination, choice, dataset_name
+from dpfast.cli.options import EPSILON, FILES, RHO, Destination, choice, dataset_name, reading_options
 from dpfast.cli.output import Target
-from dpfast.cli.releasing import run_charged
+from dpfast.cli.releasing import charge_line, cost_words, run_charged
 from dpfast.cli.terminal import Progress
 from dpfast.errors import ParameterError
 from dpfast.showing import number_of
@@ -45,9 +45,7 @@ _MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
 @click.option("--categories", type=int, default=64, show_default=True, help="The most values that a column gets.")
 @click.option("--listed", metavar="COLUMN,...", help="Columns of whole numbers whose values are categories.")
 @choice("--outside", "null", "drop", text="Rows with another value: counted under null, or left out; checked here.")
-@NEIGHBORS
-@DATASET
-@SCHEMA
+@reading_options
 @click.option("--ledger", metavar="FILE", help="The budget that is charged, with --private.")
 @click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
 @click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]")
@@ -72,7 +70,6 @@ def domain(
     Values are declared, or said by the schema (Booleans, enums). With --private the rest is found by private quantiles
     and private categories, and the ledger is charged for it before any row is read. A charge is never given back.
     """
-    from dpfast.aggregation.sources import open_source
     from dpfast.domain.declaring import declare
     from dpfast.releases.domain_proposal import plan_proposal
 
@@ -87,8 +84,7 @@ def domain(
     )
     try:
         name = dataset_name(files, dataset)
-        data, dtypes = take_data(files, read_schema(schema))
-        source = open_source(data, schema=dtypes)
+        source = open_files(files, schema)
         known = source.schema()
         names = list(known) if columns is None else names_of(columns)
         attributes = declared_values({"values": values, "bins": bins}, names, known)
@@ -102,7 +98,7 @@ def domain(
             found = _found(planned, account, place, asked)
             written = found.attributes
             if found.spent is not None:
-                charge = [f"charged {place} (entry {found.entry}): {found.spent}; left: {account.remaining}"]
+                charge = [charge_line(account, place, found.entry, found.spent)]
             facts["ledger"] = ledger_facts(account, place, entry=found.entry, charged=found.spent)
         else:
             try:
@@ -122,9 +118,8 @@ def domain(
 
 def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:
     """Charge and look; whatever stops it says what that has cost."""
-    loss = f"epsilon {asked['epsilon']:.12g}" if asked["rho"] is None else f"rho {asked['rho']:.12g}"
+    cost = cost_words(asked["epsilon"], asked["rho"], asked["delta"])
     with Progress() as progress:
-        cost = f"{loss} and delta {asked['delta']:.12g}"
         return run_charged(lambda: planned.run(account, progress), cost, place, progress)
 
 

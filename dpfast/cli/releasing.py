@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpfast.releases.plan import Plan
     from dpfast.releases.release import Release
 
-__all__ = ["release_to", "run_charged", "run_plan", "show_plan"]
+__all__ = ["charge_line", "cost_words", "release_to", "run_charged", "run_plan", "show_plan"]
 
 _Result = TypeVar("_Result")
 
@@ -28,9 +28,26 @@ _HEADERS = ("query", "measure", "sensitivity", "noise", "scale", "95% within", "
 
 def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -> Release:
     """Run a plan; whatever stops it says what that has cost."""
-    loss = f"epsilon {plan.epsilon:.12g}" if plan.rho is None else f"rho {plan.rho:.12g}"
-    cost = f"{loss} and delta {plan.delta:.12g}"
+    cost = cost_words(plan.epsilon, plan.rho, plan.delta)
     return run_charged(lambda: plan.run(ledger, progress=progress), cost, ledger_path, progress)
+
+
+def cost_words(epsilon: float | None, rho: float | None, delta: float | None = None) -> str:
+    """Return what is asked of a ledger, for messages: epsilon or rho, and delta where there is one to tell of.
+
+    Examples
+    --------
+    >>> cost_words(0.5, None, 1e-9), cost_words(None, 0.1)
+    ('epsilon 0.5 and delta 1e-09', 'rho 0.1')
+
+    """
+    loss = f"epsilon {epsilon:.12g}" if rho is None else f"rho {rho:.12g}"
+    return loss if delta is None else f"{loss} and delta {delta:.12g}"
+
+
+def charge_line(ledger: Ledger, place: str, entry: int | None, spent: object) -> str:
+    """Return what was charged to a ledger, and what it has left."""
+    return f"charged {place} (entry {entry}): {spent}; left: {ledger.remaining}"
 
 
 def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progress: Progress) -> _Result:
@@ -76,7 +93,7 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
         outputs.save_frame(released.frame)
         outputs.save_chart(partial(released.plot, top=top))
         outputs.save_page(lambda: released._page().html())
-        spent, left = released.spent, ledger.remaining
+        charged = charge_line(ledger, ledger_path, released.entry, released.spent)
     frame = released.frame
     if wants_document():
         write_document(
@@ -89,14 +106,14 @@ def release_to(plan: Plan, ledger: Ledger, ledger_path: str, outputs: Outputs, *
             cut=None if released.cut is None else asdict(released.cut),
             chosen={name: _plain(value) for name, value in released.chosen.items()},
             warnings=plan.warnings,
-            ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=spent),
+            ledger=ledger_facts(ledger, ledger_path, entry=released.entry, charged=released.spent),
         )
         return
     lines = outputs.written(f"{number_of(frame.height, 'group')}")
     lines.extend(f"chosen for {name}: {_plain(value)}" for name, value in released.chosen.items())
     if released.cut is not None:
         lines.extend(" ".join(line.split()) for line in released.cut.lines())
-    lines.append(f"charged {ledger_path} (entry {released.entry}): {spent}; left: {left}")
+    lines.append(charged)
     if released.why_empty is not None:
         lines.append(released.why_empty)
     say("\n".join(lines), err=outputs.frame is None)

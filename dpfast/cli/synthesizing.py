@@ -14,23 +14,21 @@ import click
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
 from dpfast.cli.domains import domain_options, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
-from dpfast.cli.files import read_schema, read_typed_table, take_data
+from dpfast.cli.files import open_files, read_typed_table
 from dpfast.cli.filters import read_filters
 from dpfast.cli.ledgers import open_or_create, shown_path
 from dpfast.cli.options import (
-    DATASET,
     EPSILON,
     FILES,
-    NEIGHBORS,
     RHO,
-    SCHEMA,
     Destination,
     choice,
     dataset_name,
     destination_options,
+    reading_options,
 )
 from dpfast.cli.output import Outputs
-from dpfast.cli.releasing import run_charged
+from dpfast.cli.releasing import charge_line, cost_words, run_charged
 from dpfast.cli.terminal import Progress
 from dpfast.showing import number_of
 
@@ -81,10 +79,8 @@ _MOST_SETS = 10**6
 @click.option("--rounds", type=int, help="How many queries or marginals.  [default: 30, of a model 3 a column]")
 @click.option("--max-megabytes", type=float, default=16.0, show_default=True, help="The most that a model may take.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
-@NEIGHBORS
 @choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
-@DATASET
-@SCHEMA
+@reading_options
 @destination_options("records", plot="the answers to all queries", report="the records")
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
 @JSON
@@ -107,7 +103,6 @@ def synthesize(
     the ledger or the output are found before the charge, and the charge comes before any row is read. A charge is
     never given back. If the command is interrupted after the charge, it writes what was measured so far.
     """
-    from dpfast.aggregation.sources import open_source
     from dpfast.synthesis.estimate import Estimate
 
     destination = Destination.taken(given)
@@ -125,8 +120,7 @@ def synthesize(
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "", *filter(_is_table, impossible))) as outputs:
         name = dataset_name(files, dataset)
-        data, dtypes = take_data(files, read_schema(schema))
-        source = open_source(data, schema=dtypes)
+        source = open_files(files, schema)
         own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
         axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
         given["impossible"] = _read_impossible(impossible)
@@ -150,7 +144,7 @@ def synthesize(
                 outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
         content = f"{number_of(written, 'record')} of {number_of(len(axes.names), 'column')}"
         lines = outputs.written(content) + _described(estimate, axes)
-        lines.append(f"charged {place} (entry {estimate.entry}): {estimate.spent}; left: {account.remaining}")
+        lines.append(charge_line(account, place, estimate.entry, estimate.spent))
         if not wants_document():
             say("\n".join(lines), err=outputs.frame is None)
             return
@@ -186,7 +180,7 @@ def _synthesized(
                 signal.signal(signal.SIGINT, interrupt)
         return not interrupted
 
-    cost = f"epsilon {given['epsilon']:.12g}" if given["rho"] is None else f"rho {given['rho']:.12g}"
+    cost = cost_words(given["epsilon"], given["rho"], given["delta"])
     return run_charged(lambda: synthesize(source, axes, queries, progress=show, **given), cost, place, progress)
 
 

@@ -36,6 +36,8 @@ Floats = NDArray[np.float64]
 
 #: A fit ends with a walk in which no mass moved by more than this part of itself.
 TOLERANCE = 1e-3
+#: What the magnitude of a normal number exceeds with probability 0.05, in its deviations; rounded up.
+_NORMAL95 = 1.96
 
 
 class Measurement:
@@ -76,6 +78,11 @@ class Measurement:
         self.largest = variance if largest is None else largest
         self.softness = np.broadcast_to(np.asarray(softness, np.float64), values.shape).copy()
         self.duals = np.zeros(values.size)
+
+    @property
+    def error95(self) -> float:
+        """What the error of a count exceeds with probability 0.05, if its noise is normal."""
+        return _NORMAL95 * math.sqrt(self.variance)
 
     def add(self, values: Floats, variance: float) -> None:
         """Take in another measurement of the same marginal."""

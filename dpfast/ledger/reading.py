@@ -175,10 +175,8 @@ class Reading(Shown):
 
         Parameters
         ----------
-        path
-            Where to write it; it ends in ``.html``.
-        overwrite
-            Whether an earlier page may be replaced. A file that is no page, such as a ledger, is not in any case.
+        path, overwrite
+            As for `dpfast.Release.report`, which says what is never replaced.
 
         Returns
         -------

@@ -95,8 +95,7 @@ class Request:
 
     def __post_init__(self) -> None:
         read_declared(self)
-        grouped = self.by is not None and not (isinstance(self.by, (list, tuple)) and not self.by)
-        if not grouped and self.max_groups is None and self.privacy_unit not in (None, ROW):
+        if not self.read_by() and self.max_groups is None and self.privacy_unit not in (None, ROW):
             object.__setattr__(self, "max_groups", 1)  # there is one group, which has all that a unit adds
         adapts = type(self.strategy) is str and self.strategy in ("auto", "adaptive")
         if not adapts and not isinstance(self.strategy, Strategy):

@@ -30,8 +30,6 @@ __all__ = ["page_of_estimate", "page_of_marginals", "page_of_model"]
 
 _LONGEST = 80
 _RECORDS = 10
-#: What the magnitude of a normal number exceeds with probability 0.05, in its deviations.
-_NORMAL95 = 1.96
 _ROUNDS = "its frame of rounds"
 _NOT_ALL = "Not everything was measured that was paid for: the estimate is as private, but less accurate."
 _AGAIN = "What is read or drawn again, and worked with further, costs nothing more. Another measurement costs its own."
@@ -51,16 +49,8 @@ def page_of_estimate(estimate: Estimate, domain: Domain | None = None) -> Page:
         figures.append(Section("What was measured", measured))
     limits = ["How far an answer is off that was not measured depends on the data, and is not known.", _AGAIN]
     facts = [("Queries", repr(estimate.workload)), ("Measured", number_of(estimate.rounds.height, "time"))]
-    return page_of_result(
-        "Differentially private estimate" if domain is None else "Synthetic records",
-        title if domain is None else _title_of(domain),
-        [("Cells", f"{cells:,}"), ("Queries", f"{queries:,}")],
-        estimate.spent,
-        estimate._paid,
-        [*_records(estimate, domain), *figures],
-        limits if estimate.complete else [_NOT_ALL, *limits],
-        Section("How it was made", [definitions(facts, "plan")]),
-    )
+    tiles = [("Cells", f"{cells:,}"), ("Queries", f"{queries:,}")]
+    return _page(estimate, domain, "Differentially private estimate", title, tiles, figures, limits, facts)
 
 
 def page_of_model(estimate: ModelEstimate, domain: Domain | None = None) -> Page:
@@ -83,10 +73,26 @@ def page_of_model(estimate: ModelEstimate, domain: Domain | None = None) -> Page
         Section("How far off other counts may be", list(_pairs(estimate))),
         Section("What was measured", frame_table(_listed(estimate.rounds), 1, "Marginals in their order", _ROUNDS)),
     ]
+    title = f"Model of {joined(list(estimate.names), ' and ')}"
+    tiles = [("Columns", f"{len(estimate.names):,}"), ("Records, about", f"{estimate.total:,.0f}")]
+    return _page(estimate, domain, "Model for records", title, tiles, figures, limits, facts)
+
+
+def _page(
+    estimate: Estimate | ModelEstimate,
+    domain: Domain | None,
+    kind: str,
+    title: str,
+    tiles: list[tuple[str, str]],
+    figures: list[Section],
+    limits: list[str],
+    facts: list[tuple[str, str]],
+) -> Page:
+    """Return the page about an estimate, or about records where there is a domain to draw them from."""
     return page_of_result(
-        "Model for records" if domain is None else "Synthetic records",
-        f"Model of {joined(list(estimate.names), ' and ')}" if domain is None else _title_of(domain),
-        [("Columns", f"{len(estimate.names):,}"), ("Records, about", f"{estimate.total:,.0f}")],
+        kind if domain is None else "Synthetic records",
+        title if domain is None else f"Synthetic records of {joined(list(domain.names), ' and ')}",
+        tiles,
         estimate.spent,
         estimate._paid,
         [*_records(estimate, domain), *figures],
@@ -118,10 +124,6 @@ def page_of_marginals(released: MarginalsRelease) -> Page:
         limits,
         plan_section(plan.explain()),
     )
-
-
-def _title_of(domain: Domain) -> str:
-    return f"Synthetic records of {joined(list(domain.names), ' and ')}"
 
 
 def _records(estimate: Estimate | ModelEstimate, domain: Domain | None) -> Iterator[Section]:
@@ -186,8 +188,7 @@ def _of_held(estimate: ModelEstimate, domain: Domain | None) -> Iterator[Compare
             labels = None
         if places and made.size:
             # Of means of Gaussian noise that is exact, of Laplace noise it is somewhat more.
-            within = _NORMAL95 * math.sqrt(one.variance)
-            yield Compared(joined(names, " and "), labels, made, measured, within)
+            yield Compared(joined(names, " and "), labels, made, measured, one.error95)
 
 
 def _of_plan(released: MarginalsRelease) -> Iterator[Compared]:

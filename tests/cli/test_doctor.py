@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +79,7 @@ def test_it_finds_nothing_wrong_here():
 
 
 def test_what_there_is_no_time_for_is_named(monkeypatch):
-    """With an empty cache, and no time at all; a second later nothing of it is left."""
+    """With an empty cache, and no time at all."""
     monkeypatch.setattr("dpfast.cli.doctor.commands._SECONDS", 0.0)
     done = CliRunner().invoke(main, ["doctor"])
     assert done.exit_code == 0
@@ -90,15 +92,68 @@ def test_what_there_is_no_time_for_is_named(monkeypatch):
     assert json.loads(CliRunner().invoke(main, ["doctor", "--json"]).stdout)["not_asked"] == ["two"]
 
 
-def _die(pipe):
-    pipe.send(("names", ["one"]))
-    pipe.send(("begin", "one"))
-    os.abort()
+def _program(code):
+    """Return a program that tells of two calls; the code is the first of them."""
+    lines = (
+        "yield 'names', ['one', 'two']",
+        "yield 'begin', 'one'",
+        code,
+        "yield 'done', ('one', [])",
+        "time.sleep(600)",
+    )
+    return (
+        "from dpfast.cli.doctor import asking\nimport os, time\ndef told():\n"
+        + textwrap.indent("\n".join(lines), " ")
+        + "\nasking.told_of_everything = told\nasking.tell()"
+    )
+
+
+def _ends(process, seconds=20):
+    """Whether a process has ended after so many seconds at most; nobody may have asked for its exit code yet."""
+    state = Path(f"/proc/{process}/stat")
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("reader", ["terminal", "pipe"])
+def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, reader):
+    """The command is back in time, also for who reads its output to the end; what it was at is kept, and no more begun.
+
+    In the other process the first call takes some seconds and then leaves a file, and the second would take minutes.
+    """
+    kept = tmp_path / "kept"
+    work = f"open({str(tmp_path / 'process')!r}, 'w').write(str(os.getpid())); time.sleep(4); open({str(kept)!r}, 'w')"
+    code = (
+        "from dpfast.cli.doctor import asking, commands\nfrom dpfast.cli.commands import main\n"
+        f"asking._PROGRAM = {_program(work)!r}\ncommands._SECONDS = 3.0\nmain(['doctor'])"
+    )
+    begun = time.perf_counter()
+    stream = subprocess.PIPE if reader == "pipe" else open(tmp_path / "out", "w+b")  # noqa: SIM115
+    done = subprocess.run([sys.executable, "-c", code], stdout=stream, stderr=subprocess.STDOUT, check=True)
+    spent = time.perf_counter() - begun
+    said = done.stdout if reader == "pipe" else (tmp_path / "out").read_bytes()
+    assert b"run dpfast warmup, which compiles all, then dpfast doctor again" in said
+    other = int((tmp_path / "process").read_text())
+    assert not kept.exists(), f"it waited {spent:.1f} s"
+    assert _ends(other)
+    assert kept.exists()
+
+
+def test_an_interrupt_ends_both(tmp_path):
+    messages = asking.told_in_time(60.0)
+    assert next(messages)[0] == "names"
+    before = time.perf_counter()
+    messages.close()
+    assert time.perf_counter() - before < 10
 
 
 def test_a_process_that_dies_is_told(monkeypatch):
     """A processor without what the kernels were compiled for ends the process, not the command."""
-    monkeypatch.setattr(asking, "_tell", _die)
+    monkeypatch.setattr(asking, "_PROGRAM", _program("os.abort()"))
     done = CliRunner().invoke(main, ["doctor", "--all"])
     assert done.exit_code == 1
     assert "WRONG: one: the process that drew it died with exit code -6" in done.stdout

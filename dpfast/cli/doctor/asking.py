@@ -1,24 +1,33 @@
-"""Asks what dpfast draws on this machine, in a process of its own: it may take too long, or crash, and is then ended.
+"""Asks what dpfast draws on this machine, in a process of its own: it may take too long, or crash.
 
-In a new installation kernels have to be compiled, which takes a minute for all and cannot be interrupted. What has been
-compiled until the process is ended is kept, so that the next time goes further.
+In a new installation kernels have to be compiled, which takes minutes for all and cannot be interrupted. So who asks
+does not wait for the process that compiles: that one finishes what it is at, keeps it, and ends by itself. The next
+time goes further by at least one call, however slow the machine.
 """
 
 from __future__ import annotations
 
+import json
 import math
-import multiprocessing
+import os
+import queue
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import IO, Any
 
-__all__ = ["Findings", "Message", "collect", "told_in_time", "told_of_everything"]
+__all__ = ["Findings", "Message", "collect", "tell", "told_in_time", "told_of_everything"]
 
 #: What is told, and of what: "facts", "begin", "done", "keystream", "kernels", "end", or "died".
 Message = tuple[str, Any]
+
+_PROGRAM = "from dpfast.cli.doctor.asking import tell; tell()"
+#: How long the other process may go on when nobody waits for it: far longer than one compilation takes.
+_SECONDS_MORE = 180.0
 
 
 @dataclass
@@ -77,31 +86,75 @@ def told_of_everything() -> Iterator[Message]:
     yield "end", None
 
 
-def _tell(pipe: Connection) -> None:
-    for message in told_of_everything():
-        pipe.send(message)
+def tell() -> None:
+    """Tell everything on standard output, a line of JSON each; the process that asks starts this one with it.
+
+    When nobody listens any more, what is at work is finished, so that what it has compiled is kept, and nothing more is
+    begun. Whatever that is, the process ends some time after the one that asks.
+    """
+    threading.Thread(target=_end_after_the_asking, daemon=True).start()
+    # What libraries print is no message.
+    with open(os.dup(1), "w", encoding="utf-8") as told:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            for message in told_of_everything():
+                told.write(json.dumps(message) + "\n")
+                told.flush()
+        except BrokenPipeError:
+            os._exit(0)
+
+
+def _end_after_the_asking() -> None:
+    """Wait until the process that asks has ended, whose end of standard input is closed then, and some time more."""
+    sys.stdin.buffer.read()
+    time.sleep(_SECONDS_MORE)
+    os._exit(0)
 
 
 def told_in_time(seconds: float) -> Iterator[Message]:
-    """Yield what another process tells, and end it after so many seconds."""
+    """Yield what another process tells within so many seconds; what it is at then, it finishes by itself."""
     end = time.perf_counter() + seconds
-    spawned = multiprocessing.get_context("spawn")
-    ours, theirs = spawned.Pipe(duplex=False)
-    process = spawned.Process(target=_tell, args=(theirs,), daemon=True)
-    process.start()
-    theirs.close()
-    message: Message = "", None
+    # Modules are found where they are found here. No stream is shared: who reads ours would wait for the other's end.
+    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": paths},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines = queue.SimpleQueue[bytes]()
+    threading.Thread(target=_pass_on, args=(process.stdout, lines), daemon=True).start()
+    late = False
     try:
-        while message[0] != "end" and ours.poll(None if math.isinf(end) else max(0.0, end - time.perf_counter())):
-            message = ours.recv()
-            yield message
-    except EOFError:
-        process.join()
-        yield "died", process.exitcode
+        while True:
+            try:
+                line = lines.get(timeout=None if math.isinf(seconds) else max(0.0, end - time.perf_counter()))
+            except queue.Empty:
+                late = True
+                return
+            if not line:
+                yield "died", process.wait()
+                return
+            kind, what = json.loads(line)
+            yield kind, what
+            if kind == "end":
+                return
     finally:
-        process.kill()
-        process.join()
-        ours.close()
+        if not late:
+            process.kill()
+            process.wait()
+        process.stdin.close()
+
+
+def _pass_on(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Put lines into a queue as they come, and an empty one at the end."""
+    for line in stream:
+        lines.put(line)
+    lines.put(b"")
 
 
 def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> Findings:

@@ -33,8 +33,6 @@ Counts = Mapping[Attributes, NDArray[np.int64]]
 
 #: The variance and the softness that stand for none.
 _EXACT = 1e-12
-#: What the magnitude of a normal number exceeds with probability 0.05, in its deviations.
-_NORMAL95 = 1.96
 #: Values of an attribute whose noisy counts are below so many deviations are grouped.
 _RARE = 3.0
 #: Up to so many sets are all scored in each round.
@@ -173,8 +171,7 @@ class ModelRounds:
         if plan.noises[()] is not None:
             self._sums.append((float(total), plan.variances[()]))
         for held, one in measured.items():
-            deviation = math.sqrt(one.variance)
-            self.log.append(Measured(held, one.values.size, deviation, _NORMAL95 * deviation))
+            self.log.append(Measured(held, one.values.size, math.sqrt(one.variance), one.error95))
         self.held = measured
         self.held[()] = Measurement((), np.array([self._total]), _EXACT, _EXACT)
         tree = JunctionTree.holding(self.sizes, self._together())
