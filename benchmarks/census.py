@@ -66,7 +66,7 @@ def _draw(table: NDArray[np.float64], given: NDArray[np.integer], generator: np.
 
 
 def pairs_and_triples() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Return the sets of columns that errors are measured over: all pairs of few enough cells, and 40 triples."""
+    """Return the sets of columns that errors are measured over: all pairs of few enough cells, and some triples."""
     places = range(len(SIZES))
     pairs = [held for held in itertools.combinations(places, 2) if math.prod(SIZES[a] for a in held) <= _LARGEST_PAIR]
     every = [held for held in itertools.combinations(places, 3) if math.prod(SIZES[a] for a in held) <= _LARGEST_TRIPLE]

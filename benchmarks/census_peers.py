@@ -34,15 +34,19 @@ _NAMES = [f"a{place}" for place in range(len(SIZES))]
 _DELTA = 1e-9
 _OURS = "dpf.synthesize"
 _RUNS = 3
+_TRIPLES = len(pairs_and_triples()[1])
 _TABLE = Path(__file__).with_suffix(".md")
 _HEAD = ("what", "megabytes", "epsilon", "pairs", "triples", "seconds", "load")
 ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
 
 Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
 delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean total variation distances from the data,
-over these pairs and over 40 triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run each. MST
-has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy one they
-are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads differ.
+over these pairs and over {_TRIPLES} triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run
+each. MST has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy
+one they are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads
+differ.
+At epsilon 10 a larger model is better; at epsilon 1 and below noise leaves nothing that room would buy, as
+census_errors.md shows with its figures.
 
 """
 

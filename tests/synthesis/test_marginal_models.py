@@ -278,8 +278,40 @@ def test_a_set_counts_as_often_as_it_shares_attributes(sizes):
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     candidates = Candidates(sizes, [*pairs, (2,), (0, 1, 3)])
     assert candidates.weights == [
-        sum(len(set(own) & set(other)) for other in candidates.sets) for own in candidates.sets
+        sum(len(set(own) & set(other)) for other in candidates.asked) for own in candidates.sets
     ]
+
+
+def test_parts_of_what_is_asked_are_candidates_whatever_the_data():
+    candidates = Candidates((3, 4, 1, 5, 6), [(0, 1, 2), (0, 1, 3), (1, 3), (4,)])
+    assert candidates.asked == ((0, 1), (0, 1, 3), (1, 3), (4,))
+    assert candidates.sets == (*candidates.asked, (0, 3))
+    assert candidates.cells == [12, 60, 20, 6, 15]
+    assert Candidates.pairs((3, 4, 5), 100).sets == ((0, 1), (0, 2), (1, 2))
+    many = Candidates((2,) * 40, [tuple(range(20)), (1, 2)])
+    assert many.sets == many.asked
+    large = Candidates((10_000,) * 3, [(0, 1, 2)])
+    assert large.sets == large.asked
+
+
+def test_a_triple_that_was_asked_is_known_by_its_pairs_where_its_own_noise_is_too_large():
+    """A chain: all that the triple says, its pairs say, in 400 cells each in place of 8,000.
+
+    In 40 runs each it erred by .069 to .087 with its pairs (deviation .004), and by .107 to .132 where none of them was
+    a candidate: taken as normal, one run in 10^7 fails.
+    """
+    generator = np.random.default_rng(5)
+    columns = [generator.integers(0, 20, ROWS)]
+    for _ in range(2):
+        columns.append((columns[-1] + generator.integers(0, 3, ROWS)) % 20)
+    names = ["x", "y", "z"]
+    frame = pl.DataFrame(dict(zip(names, columns, strict=True)))
+    domain = dpf.Domain(dict.fromkeys(names, 20))
+    ledger = dpf.Ledger(epsilon=1.0, delta=1e-9)
+    made = dpf.synthesize(frame, domain, [("x", "y", "z"), ("x",)], epsilon=1.0, delta=1e-9, rounds=6, ledger=ledger)
+    counts = np.zeros((20, 20, 20))
+    np.add.at(counts, tuple(columns), 1)
+    assert np.abs(made.estimate.marginal(names) - counts).sum() / (2 * ROWS) < 0.1
 
 
 def test_marginals_of_too_many_cells_or_columns_are_refused():

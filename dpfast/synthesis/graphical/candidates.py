@@ -22,6 +22,8 @@ SCORE_BITS = 8
 LARGEST_COUNT = 2**36
 """More records in a cell count as so many: no score then overflows."""
 
+#: All parts of what was asked are candidates as well, unless they are more sets or have more cells together.
+_MOST_PARTS, _CELLS_OF_PARTS = 2_000, 1 << 24
 #: Weights beyond are cut off.
 _LARGEST_WEIGHT = 2**12
 _LIMIT = 2.0**60
@@ -40,17 +42,23 @@ class Candidates:
 
     Attributes
     ----------
-    sets
+    asked
         In the workload's order, each ascending, without attributes of one value, of which there is nothing to know.
+    sets
+        These, and after them those of several of their attributes: where a triple's noise would be more than what it
+        mends, a pair of it may still be worth its price. Which ones there are follows from what was asked alone.
     weights
-        A whole number for each.
+        A whole number for each set.
+    cells
+        How many each set has.
 
     """
 
     def __init__(self, sizes: Sequence[int], workload: Sequence[Attributes]) -> None:
-        self.sets = tuple(dict.fromkeys(_that_vary(sizes, held) for held in workload))
-        # How many attributes all sets share with one, counted attribute by attribute.
-        uses = Counter(attribute for held in self.sets for attribute in held)
+        self.asked = tuple(dict.fromkeys(_that_vary(sizes, held) for held in workload))
+        self.sets = (*self.asked, *_parts_of(sizes, self.asked))
+        # How many attributes all that was asked shares with a set, counted attribute by attribute.
+        uses = Counter(attribute for held in self.asked for attribute in held)
         self.weights = [min(sum(uses[attribute] for attribute in held), _LARGEST_WEIGHT) for held in self.sets]
         self.cells = [math.prod(sizes[attribute] for attribute in held) for held in self.sets]
 
@@ -110,3 +118,19 @@ def _that_vary(sizes: Sequence[int], held: Attributes) -> Attributes:
     """Return those of some attributes that have several values, ascending; the first one if none has."""
     varying = tuple(sorted(attribute for attribute in held if sizes[attribute] > 1))
     return varying or (min(held),)
+
+
+def _parts_of(sizes: Sequence[int], asked: Sequence[Attributes]) -> tuple[Attributes, ...]:
+    """Return the sets of two attributes or more within larger ones that are not asked themselves; none if too many."""
+    if sum(2.0 ** len(held) for held in asked if len(held) > 2) > 4 * _MOST_PARTS:
+        return ()
+    known = set(asked)
+    found = dict.fromkeys(
+        part
+        for held in asked
+        for k in range(len(held) - 1, 1, -1)
+        for part in combinations(held, k)
+        if part not in known
+    )
+    cells = sum(math.prod(sizes[attribute] for attribute in part) for part in found)
+    return tuple(found) if len(found) <= _MOST_PARTS and cells <= _CELLS_OF_PARTS else ()

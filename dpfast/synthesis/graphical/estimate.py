@@ -88,7 +88,7 @@ class ModelEstimate(Reported, Shown):
     ) -> None:
         self._weights, self._grouping = weights, made.grouping
         self._marginals = TreeMarginals(weights)
-        self._sets, self._held, self._last = made.candidates.sets, made.held, made.last
+        self._sets, self._held, self._last = made.candidates.asked, made.held, made.last
         self._log = tuple(made.log)
         self.shape = made.sizes
         self.names = tuple(names)

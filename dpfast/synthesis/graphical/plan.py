@@ -199,7 +199,7 @@ def plan_model(
     at_once = None
     # Who asks for a number of rounds gets it. Records that are replaced are measured at once if their number is public.
     if kind == "rho" and rounds is None and (neighbors == "add_remove" or not counts_records):
-        at_once = plan_at_once(tuple(sizes), candidates.sets, together, most_cells, units, neighbors)
+        at_once = plan_at_once(tuple(sizes), candidates.asked, together, most_cells, units, neighbors)
     return ModelPlan(records, tuple(splits), at_once, tuple(sizes))
 
 

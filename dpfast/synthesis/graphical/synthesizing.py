@@ -96,7 +96,7 @@ def _read_possible(
     if tree.cells > most:
         given = Words(f"of {tree.cells:,} cells in a model of all columns")
         raise ParameterError("impossible", given, f"of at most {int(most):,} cells", f"{enlarge}, or say less")
-    if all(tree.cells_with([one.attributes for one in possible], candidates.sets) > most):
+    if all(tree.cells_with([one.attributes for one in possible], candidates.asked) > most):
         given = Words("of so many columns that no set of the workload has room beside them")
         raise ParameterError("impossible", given, f"of fewer columns in {int(most):,} cells", enlarge)
     if not find_support(tree, possible)[0].any():
