@@ -2,6 +2,7 @@
 # Sets up virtual environments and runs everything that must hold: style, types, stamps, tests, doctests, the kernels
 # once more with bounds checked, quick benchmarks, and tests with the lowest versions of all packages. Every step is
 # run, whatever the others did; at the end stands how long each took, and which failed, and then the exit code is 1.
+# Types are checked, and benchmarks run, beside another step that leaves a core: what they say is shown when that ends.
 # Needs only Python (3.11 or later) and pip.
 #
 #   sh scripts/test.sh            all of it
@@ -97,6 +98,10 @@ fi
 
 failed=
 times=
+kept=$(mktemp -d)
+running=
+trap '[ -z "$running" ] || kill "$running" || :; rm -rf "$kept"' EXIT
+trap 'exit 130' INT TERM
 # took NAME: remembers how many seconds have passed since the step before.
 took() {
     now=$(date +%s)
@@ -111,29 +116,50 @@ step() {
     "$@" || failed="$failed, $name"
     took "$name"
 }
+# beside COMMAND...: runs a command that takes one core while the next step leaves one; `told` says what became of it.
+beside() {
+    (
+        start=$(date +%s)
+        "$@" >"$kept/said" 2>&1 &
+        trap "kill $!" TERM
+        wait $! && code=0 || code=$?
+        echo "$code $(($(date +%s) - start))" >"$kept/code"
+    ) &
+    running=$!
+}
+# told NAME: waits for the command that runs beside, shows all that it said, and remembers the name if it failed.
+told() {
+    wait "$running" || :
+    running=
+    cat "$kept/said"
+    read -r code seconds <"$kept/code"
+    [ "$code" = 0 ] || failed="$failed, $1"
+    times="$times$(printf '%5d s  %s' "$seconds" "$1")
+"
+    before=$(date +%s)
+}
 
 before=$began
 took "installing"
 step "ruff check" $bin/ruff check .
 step "ruff format" $bin/ruff format --check .
-step mypy $bin/mypy
 step "stamps of kernels" $bin/python scripts/stamp_kernels.py --check
+beside $bin/mypy
 # Numba checks no bounds by default: the kernels' tests once more with an index checked at every access.
-checked=$(mktemp -d)
-trap 'rm -rf "$checked"' EXIT
-step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$checked" \
+step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$kept/kernels" \
     $bin/python -m pytest -n auto --dist loadfile -m 'not statistical' \
     tests/noise/test_bad_input.py tests/test_aggregation.py
+told mypy
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
 step "tests" $bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
 # Every suite of benchmarks runs, on little data; nothing is held to be fast.
-step "quick benchmarks" $bin/python -m dpfast bench --quick
-if [ $versions = both ]; then
-    if is_lowest "$lowest"; then
-        step "tests with the lowest versions" env DPFAST_TEST_VERSIONS=lowest PYTHON="$lowest" sh scripts/test.sh
-    else
-        echo "not run: tests with the lowest versions, which need python3.11"
-    fi
+if [ $versions = both ] && is_lowest "$lowest"; then
+    beside $bin/python -m dpfast bench --quick
+    step "tests with the lowest versions" env DPFAST_TEST_VERSIONS=lowest PYTHON="$lowest" sh scripts/test.sh
+    told "quick benchmarks"
+else
+    step "quick benchmarks" $bin/python -m dpfast bench --quick
+    [ $versions = newest ] || echo "not run: tests with the lowest versions, which need python3.11"
 fi
 before=$began
 took "all of it"

@@ -16,12 +16,12 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "test.sh"
 STEPS = {
     "ruff check": "ruff check",
     "ruff format": "ruff format",
-    "mypy": "mypy",
     "stamps of kernels": "stamp_kernels.py --check",
     "tests with bounds checked": "-m not statistical",
+    "mypy": "mypy",
     "tests": "--doctest-modules",
-    "quick benchmarks": "-m dpfast bench --quick",
     "tests with the lowest versions": "tests/test_lowest_versions.py",
+    "quick benchmarks": "-m dpfast bench --quick",
 }
 
 
@@ -67,7 +67,7 @@ def run(tmp_path):
         )
         (folder / name).chmod(0o755)
     # What the script needs beside these, and no initdb that a distribution left on the PATH.
-    for name in ("sh", "dirname", "mktemp", "rm", "env", "timeout", "printf", "date"):
+    for name in ("sh", "dirname", "mktemp", "rm", "env", "timeout", "printf", "date", "cat"):
         (path / name).symlink_to(shutil.which(name))
 
     def run(failing="", *arguments, **settings):
@@ -103,6 +103,13 @@ def test_every_step_runs_and_all_failures_are_told(run):
         assert done.stdout.splitlines()[-1] == f"failed: {', '.join(names)}"
         if failing != "--constraint":
             assert [name for name, call in STEPS.items() if call not in called] == []
+
+
+def test_what_a_step_says_that_runs_beside_another_is_shown(run, tmp_path):
+    (tmp_path / ".venv-test" / "bin" / "mypy").write_text("#!/bin/sh\necho one error\necho in one file >&2\nexit 1\n")
+    done, _ = run()
+    assert (said(done), done.returncode) == ("one error\nin one file\nfailed: mypy\n", 1)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("tmp.")]  # nothing is left behind
 
 
 def test_arguments_are_pytests(run):
