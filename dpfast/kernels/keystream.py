@@ -121,4 +121,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0fd8ab16e7db1a5f

@@ -287,4 +287,4 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0fd8ab16e7db1a5f

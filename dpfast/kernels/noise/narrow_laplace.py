@@ -363,4 +363,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0fd8ab16e7db1a5f

@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0fd8ab16e7db1a5f
