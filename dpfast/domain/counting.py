@@ -22,8 +22,8 @@ from dpfast.domain.marginal_counting import Codes, MarginalCounter, Places
 from dpfast.domain.reading import Reader, reader_of
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
-from dpfast.kernels.grouping.counting import UNKNOWN, add_key_codes
-from dpfast.kernels.grouping.marginal_counting import add_codes
+from dpfast.kernels.grouping.counting import UNKNOWN
+from dpfast.kernels.grouping.marginal_counting import BEYOND, add_cells, add_codes
 from dpfast.showing import Facts, Shown
 
 __all__ = ["OpenRecords", "open_data", "open_records"]
@@ -128,10 +128,9 @@ class OpenRecords(Shown):
         stride = math.prod(self._shape)
         for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
             stride //= attribute.size
-            other = UNKNOWN if attribute.other is None else np.uint64(attribute.other * stride)
+            other = BEYOND if attribute.other is None else np.uint64(attribute.other * stride)
             places, known = _to_read(reader, block, i)
-            declared, step = np.uint64(attribute.declared), np.uint64(stride)
-            add_key_codes(places, known, np.uint64(0), declared, step, other, cells)
+            add_cells(places, known, np.uint64(attribute.declared), np.uint64(stride), other, cells)
         return cells
 
     def _codes_of(self, block: Block, columns: Places, codes: Codes, known: NDArray[np.uint8]) -> None:

@@ -12,9 +12,12 @@ import numpy as np
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.grouping.counting import UNKNOWN
 
-__all__ = ["add_codes", "add_sums", "count_tables", "keep_known"]
+__all__ = ["BEYOND", "add_cells", "add_codes", "add_sums", "count_tables", "keep_known"]
 
-_ONE = np.uint16(1)
+#: More than all cells of a domain: the part of a record that is in none.
+BEYOND = np.uint64(1 << 40)
+
+_ONE, _SOME, _TOP = np.uint16(1), np.uint64(1), np.uint64(63)
 #: So many records are counted in 16 bits at a time: fewer than 2**16 have the same cell.
 _STRETCH = 1 << 15
 
@@ -39,12 +42,39 @@ def add_codes(values, valid, declared, other, factor, codes, known):
         uint8, in and out: 0 for records that are in no cell.
 
     """
+    # Codes have at most 32 bits: products of 64, and flags by a comparison of 64, take AVX2 twice the time.
+    shorter = np.uint32(factor)
     for i in range(codes.size):
         code = np.uint64(values[i])
         code = code if code < declared else UNKNOWN
         code = code if valid[i] != 0 else other
-        known[i] = known[i] if code < UNKNOWN else np.uint8(0)
-        codes[i] = codes[i] * factor + code
+        known[i] &= np.uint8(_SOME ^ np.uint64(code >> _TOP))
+        codes[i] = np.uint32(codes[i]) * shorter + np.uint32(code)
+
+
+@kernel
+def add_cells(values, valid, declared, stride, other, cells):
+    """Add one attribute's part of the cell of each record: its code times ``stride``, or a number beyond all cells.
+
+    Parameters
+    ----------
+    values, valid
+        int64, and uint8: 0 where null.
+    declared
+        uint64: codes from 0 to this, exclusive, are as they are.
+    stride
+        uint64: how far apart the attribute's codes are; its product with ``declared`` is at most 2**31.
+    other
+        uint64: the part of null, BEYOND for none.
+    cells
+        uint64, in and out: what is beyond in one attribute stays so, as the parts of all only add up.
+
+    """
+    for i in range(cells.size):
+        code = np.uint64(values[i])
+        # A product of 32 bits by 32, which AVX2 has; it has none of 64 bits.
+        part = np.uint64(np.uint32(code)) * np.uint64(np.uint32(stride)) if code < declared else BEYOND
+        cells[i] += part if valid[i] != 0 else other
 
 
 @kernel
