@@ -287,4 +287,4 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dcae764b5653ab4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
