@@ -197,8 +197,8 @@ def test_a_model_stays_within_what_it_may_take():
 def test_memory_is_at_most_twice_the_models():
     """Of all arrays at their peak: the model, what is set aside of the one before, and what is summed of it.
 
-    Numbers of few rows and columns take little beside a model of 6.4 MB; the peak was 1.64 to 1.66 times it in ten runs,
-    and 2.70 times where the model before was not let go.
+    Numbers of few rows and columns take little beside a model of 6.4 MB. The peak was 1.64 to 1.66 times it in ten
+    runs, and 2.70 times where the model before was not let go.
     """
     generator = np.random.default_rng(1)
     base = generator.integers(0, 20, 2000)
