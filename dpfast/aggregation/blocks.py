@@ -149,6 +149,10 @@ class Block:
         found = self._columns[column].stretch(self.start, self.stop, np.int64)
         return self.integers(column) if found is None else found
 
+    def view_bytes(self, column: str) -> np.ndarray | None:
+        """Return a column of uint8, not to be written to: its own memory; None where it is not in one piece there."""
+        return self._columns[column].stretch(self.start, self.stop, np.uint8)
+
     def read_integers(self, column: str, out: np.ndarray) -> np.ndarray:
         """Write an integer or Boolean column as int64 into ``out`` and return that."""
         return self._copied(column, out)

@@ -138,7 +138,7 @@ class OpenRecords(Shown):
         known[:] = 1
         for i, (reader, attribute) in enumerate(zip(self._readers, self._attributes, strict=True)):
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
-            values, valid = _to_read(reader, block, i)
+            values, valid = reader.read_bytes(block, f"key{i}") or _to_read(reader, block, i)
             for row, factor in columns[i]:
                 declared = np.uint64(attribute.declared)
                 add_codes(values, valid, declared, other, np.uint64(factor), codes[row, : known.size], known)

@@ -42,6 +42,10 @@ class Reader(ABC):
         again.
         """
 
+    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the same with places of uint8, where they stand in the data's own memory; None elsewhere."""
+        return None
+
 
 class _Codes(Reader):
     """Integers that are places already."""
@@ -64,6 +68,10 @@ class _Codes(Reader):
         else:
             np.clip(codes, 0, self._count - 1, out=block.numbers)
         return block.numbers, block.validity(name)
+
+    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+        places = None if self._clamps or not self._drops else block.view_bytes(name)
+        return None if places is None else (places, block.validity(name))
 
 
 class _BinNumbers(Reader):

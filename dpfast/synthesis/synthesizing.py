@@ -198,7 +198,8 @@ def synthesize(
         How many queries, or sets of columns, are selected and measured. By default 30; for a model as many as promise
         the least error, three times as many as there are columns at most, or all sets at once.
     max_megabytes
-        How much memory the model's tables may take, from 0.01 to 16,000.
+        How much memory the model's tables may take, from 0.01 to 16,000. It takes no more than what is worth its noise:
+        room beyond that changes nothing (benchmarks/census_errors.md), unless the budget is raised.
     selection
         "exponential" or "permute_and_flip": how the next one to be measured is selected; the first, for a model.
     neighbors

@@ -48,6 +48,27 @@ def test_marginals_are_sums_of_the_histogram(rows, outside, route, tmp_path):
         assert (counts.reshape(summed.shape) == summed).all()
 
 
+@pytest.mark.parametrize("outside", ["drop", "null", "clamp"])
+@pytest.mark.parametrize("form", ["one piece", "pieces", "slice", "with nulls"])
+def test_columns_of_bytes_are_counted_as_wide_ones(form, outside):
+    """They are read where they stand, unless a block lies in several pieces."""
+    generator = np.random.default_rng(len(form))
+    rows = 150_000
+    data = pl.DataFrame({name: generator.integers(0, 8, rows).astype(np.uint8) for name in "abc"})
+    if form == "pieces":
+        data = pl.concat([data[:70_001], data[70_001:70_002], data[70_002:]], rechunk=False)
+    elif form == "slice":
+        data = data[3:-5]
+    elif form == "with nulls":
+        data = data.with_columns(pl.when(pl.int_range(pl.len()) % 5 != 2).then("b").alias("b"))
+    own = dpf.Domain({"a": 7, "b": 5, "c": 256}, outside)
+    sets = [(0,), (0, 1), (1, 2)]
+    wide = own.open(data.with_columns(pl.all().cast(pl.Int32))).count_marginals(sets)
+    for narrow, counts in zip(own.open(data).count_marginals(sets), wide, strict=True):
+        np.testing.assert_array_equal(narrow, counts)
+    assert wide[0].sum() > 10_000
+
+
 def test_a_domain_may_have_more_cells_than_can_be_numbered():
     rows = pl.DataFrame({f"x{i}": np.arange(1000) % (i + 2) for i in range(50)})
     own = dpf.Domain(dict.fromkeys(rows.columns, 60))

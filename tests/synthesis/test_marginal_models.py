@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -191,6 +192,30 @@ def test_a_model_stays_within_what_it_may_take():
             FRAME[:1000], DOMAIN, epsilon=2.0, delta=1e-9, rounds=60, max_megabytes=megabytes, ledger=ledger
         )
         assert made.estimate.cells * 8 <= megabytes * 1e6
+
+
+def test_memory_is_at_most_twice_the_models():
+    """Of all arrays at their peak: the model, what is set aside of the one before, and what is summed of it.
+
+    Numbers of few rows and columns take little beside a model of 6.4 MB. The peak was 1.64 to 1.66 times it in ten
+    runs, and 2.70 times where the model before was not let go.
+    """
+    generator = np.random.default_rng(1)
+    base = generator.integers(0, 20, 2000)
+    names = [f"x{place}" for place in range(8)]
+    frame = pl.DataFrame(
+        {name: np.where(generator.random(2000) < 0.5, base, generator.integers(0, 20, 2000)) for name in names}
+    )
+    given = {"rho": 50.0, "rounds": 20, "rows": 100, "max_megabytes": 8.0}
+    ledger = dpf.Ledger(epsilon=1000, delta=1e-6, accountant="zcdp")
+    tracemalloc.start()
+    try:
+        made = dpf.synthesize(frame, dpf.Domain(dict.fromkeys(names, 20)), ledger=ledger, **given)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert made.estimate.cells * 8 > 6e6
+    assert peak < 2 * made.estimate.cells * 8
 
 
 def test_rows_that_are_replaced_have_a_public_number():
