@@ -7,6 +7,7 @@ names of columns and keys come from others.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from typing import TypeAlias
 
 from dpfast.errors import Words
 
-__all__ = ["Card", "Facts", "Shown", "brief", "number_of", "printed"]
+__all__ = ["Card", "Facts", "Shown", "brief", "near_names", "number_of", "percent_above", "percent_below", "printed"]
 
 _ITEMS, _CHARACTERS = 6, 100
+#: How many names are shown where none is near.
+_NAMES = 3
 #: What a card has at most: rows of a table, and characters in a line.
 _ROWS, _LINE = 20, 1000
 #: What begins a line, or turns the direction of what follows.
@@ -48,6 +51,54 @@ def number_of(number: int, one: str, many: str = "") -> str:
 
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def near_names(name: str, names: Sequence[str]) -> str:
+    """Return which names come near one that is none of them; if none does, the first few.
+
+    Examples
+    --------
+    >>> near_names("fair", ["fare", "city"])
+    "near are ['fare']"
+    >>> near_names("x", ["fare", "city", "hour", "rider", "day"])
+    "it has ['fare', 'city', 'hour'] and 2 more"
+
+    """
+    import difflib  # not at the top: only errors need it
+
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        return f"near are {near}"
+    more = len(names) - _NAMES
+    return f"it has {list(names[:_NAMES])}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def percent_above(part: float) -> str:
+    """Return a part in percent, rounded up to a tenth: of what is spent, or of what may happen.
+
+    A billionth of a tenth is no more: so much is lost in floating point before.
+
+    Examples
+    --------
+    >>> percent_above(0.73106), percent_above(0.5), percent_above(0.99999), percent_above(1e-15), percent_above(1 - 0.7)
+    ('73.2%', '50%', '100%', '0.1%', '30%')
+
+    """
+    tenths = math.ceil(1000 * part - 1e-9)
+    return f"{max(tenths, int(part > 0)) / 10:g}%"
+
+
+def percent_below(part: float) -> str:
+    """Return a part in percent, rounded down to a tenth: of what is left.
+
+    Examples
+    --------
+    >>> percent_below(0.73196), percent_below(0.5), percent_below(1 - 1e-15), percent_below(0.3)
+    ('73.1%', '50%', '99.9%', '30%')
+
+    """
+    tenths = math.floor(1000 * part + 1e-9)
+    return f"{min(tenths, 1000 - int(part < 1)) / 10:g}%"
 
 
 def brief(value: object, characters: int = _CHARACTERS) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
@@ -70,11 +71,43 @@ class ShownAmounts(Shown):
         rho: float
         order: float
         divergence: float
+        is_left: bool
+
+    def text(self, name: str) -> str:
+        """Return an amount as it is shown (`amount_text`).
+
+        Examples
+        --------
+        >>> Amounts(2 / 3, 0.0).text("epsilon"), Amounts(2 / 3, 0.0, is_left=True).text("epsilon")
+        ('0.666666666667', '0.666666666666')
+
+        """
+        return amount_text(getattr(self, name), up=not self.is_left)
 
     def __getattr__(self, name: str) -> NoReturn:
-        has = ", ".join(getattr(type(self), "__slots__", ()))
+        has = ", ".join(one for one in getattr(type(self), "__slots__", ()) if one != "is_left")
         message = f"{type(self).__name__} has {has}, but no {name}: the ledger's accountant adds up something else"
         raise AttributeError(message)
+
+
+def amount_text(amount: float, *, up: bool = True, digits: int = 12) -> str:
+    """Return an amount as it is shown everywhere: what is spent is rounded up, and what is left down.
+
+    Amounts come as the float that is nearest to what a ledger has exactly: the shortest decimal of that float is what
+    is rounded, so that 0.1 stays 0.1.
+
+    Examples
+    --------
+    >>> amount_text(0.1), amount_text(1 / 3), amount_text(1 / 3, up=False)
+    ('0.1', '0.333333333334', '0.333333333333')
+    >>> amount_text(1e-6), amount_text(2.34567, digits=3), amount_text(float("inf"))
+    ('1e-06', '2.35', 'inf')
+
+    """
+    if not math.isfinite(amount):
+        return f"{amount:g}"
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{float(context.plus(Decimal(repr(float(amount))))):.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +116,11 @@ class Amounts(ShownAmounts):
 
     epsilon: float
     delta: float
+    #: Whether it is what remains: it is shown rounded down, and not up.
+    is_left: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
-        return f"epsilon {self.epsilon:.12g}, delta {self.delta:.12g}"
+        return f"epsilon {self.text('epsilon')}, delta {self.text('delta')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +129,11 @@ class ConcentratedAmounts(ShownAmounts):
 
     rho: float
     delta: float
+    #: Whether it is what remains: it is shown rounded down, and not up.
+    is_left: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
-        return f"rho {self.rho:.12g}, delta {self.delta:.12g}"
+        return f"rho {self.text('rho')}, delta {self.text('delta')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +143,11 @@ class RenyiAmounts(ShownAmounts):
     order: float
     divergence: float
     delta: float
+    #: Whether it is what remains: it is shown rounded down, and not up.
+    is_left: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
-        return f"divergence {self.divergence:.12g} at order {self.order:g}, delta {self.delta:.12g}"
+        return f"divergence {self.text('divergence')} at order {self.order:g}, delta {self.text('delta')}"
 
 
 @dataclass(frozen=True, slots=True)

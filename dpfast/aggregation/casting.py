@@ -6,7 +6,6 @@ date is its day, as `dpfast.calendar` says it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
@@ -17,6 +16,7 @@ from dpfast.aggregation.reading_rows import Blocks
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError
 from dpfast.rows.calendars import Calendar
+from dpfast.showing import near_names
 
 __all__ = ["cast_column", "cast_text", "read_cast", "with_casts"]
 
@@ -24,8 +24,8 @@ __all__ = ["cast_column", "cast_text", "read_cast", "with_casts"]
 def cast_column(name: str, schema: pl.Schema, wanted: pl.DataType) -> pl.Expr:
     """Return a column as another dtype; null where it does not fit."""
     if name not in schema:
-        near = difflib.get_close_matches(name, schema.names(), n=3) or schema.names()[:8]
-        raise ColumnError(f"cast names the column {name[:60]!r}, which the data lacks; near are {near}")
+        lacks = f"cast names the column {name[:60]!r}, which the data lacks"
+        raise ColumnError(f"{lacks}; {near_names(name, schema.names())}")
     held, column = schema[name], pl.col(name)
     if held == wanted:
         return column

@@ -139,7 +139,7 @@ def _plan_contribution(measure: Measure, schema: pl.Schema) -> Contribution:
         return replace(ROWS, measure=measure)
     for name in measure.columns:
         if name not in schema:
-            raise missing_column(name, schema.names(), "a measure")
+            raise missing_column(name, schema.names(), "it")
         refuse_pattern(name)
     if measure.of_units:
         return _of_units(measure, schema)

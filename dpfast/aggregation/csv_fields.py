@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,6 +11,7 @@ import polars as pl
 from dpfast.aggregation.footers import shorten_path
 from dpfast.columns.dtypes import dtype_name
 from dpfast.errors import ColumnError, ParameterError
+from dpfast.showing import near_names
 
 __all__ = ["CsvFields", "Declared", "parse_text"]
 
@@ -94,11 +94,8 @@ class CsvFields:
         """
         for name in self.dtypes:
             if name not in header:
-                near = difflib.get_close_matches(name, header, n=3) or list(header[:8])
-                raise ColumnError(
-                    f"schema names the column {name[:60]!r}, which the data lacks in {shorten_path(path)}; near "
-                    f"are {near}"
-                )
+                lacks = f"schema names the column {name[:60]!r}, which the data lacks in {shorten_path(path)}"
+                raise ColumnError(f"{lacks}; {near_names(name, header)}")
 
 
 def parse_text(name: str, dtype: pl.DataType) -> pl.Expr | None:

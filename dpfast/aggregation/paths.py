@@ -199,6 +199,8 @@ def kind_of(path: str) -> str:
 
 
 def _name_local(path: str) -> list[NamedFile]:
+    if path != (plain := path.rstrip(os.sep)) and os.path.isfile(plain):
+        raise FileError("data", path, "a folder where its path ends so, and this is a file", f"write {plain}")
     if os.path.isdir(path):
         return _placed(_walk(path), path)
     if glob.has_magic(path) and not os.path.exists(path):

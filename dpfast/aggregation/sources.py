@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ from dpfast.aggregation.scans import Source, scan_files
 from dpfast.arguments import Choice, Special
 from dpfast.columns.tables import frame_of_table
 from dpfast.errors import ColumnError, ParameterError, Words
+from dpfast.showing import near_names
 
 __all__ = [
     "AskedEngine",
@@ -227,10 +227,9 @@ def refuse_pattern(name: str) -> None:
 
 
 def missing_column(name: object, columns: Iterable[str], argument: str) -> ColumnError:
-    """Return the error for a column that does not exist, with the names that come near."""
-    columns = list(columns)
-    near = difflib.get_close_matches(str(name), columns, n=3) or columns[:8]
-    return ColumnError(f"{argument} names the column {str(name)[:60]!r}, which the data lacks; near are {near}")
+    """Return the error for a column that does not exist, with names that it has."""
+    lacks = f"names the column {str(name)[:60]!r}, which the data lacks"
+    return ColumnError(f"{argument} {lacks}; {near_names(str(name), list(columns))}")
 
 
 def _is_from(package: str, data: object, *names: str) -> bool:

@@ -12,7 +12,7 @@ from dpfast.charts.groups import different
 from dpfast.charts.look import COLOURS, ChartPath, layer, number_axis, rows_of, save_plot, whole_axis
 from dpfast.charts.seen import told_as
 from dpfast.charts.text import shortened
-from dpfast.showing import number_of
+from dpfast.showing import number_of, percent_below
 
 if TYPE_CHECKING:
     import altair as alt
@@ -69,7 +69,7 @@ def draw_left(
     )
     marks = [base.mark_line(interpolate="step-after", strokeWidth=2.2)]
     marks.append(base.mark_circle(size=40 if charges.size <= 60 else 8, opacity=1))
-    ends = ", ".join(f"{part[-1]:.1%} of {name}" for name, part in left.items()) or "no amount has an end"
+    ends = ", ".join(f"{percent_below(part[-1])} of {name}" for name, part in left.items()) or "no amount has an end"
     notes = [f"{number_of(int(charges[-1]), 'charge')}; left: {ends}."]
     title = "Budget" if dataset is None else shortened(f"Budget of {dataset}", 80)
     chart = layer(title, notes, *marks, height=_HEIGHT)

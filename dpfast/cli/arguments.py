@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from dpfast.cli.ledgers import accountant_of
 from dpfast.cli.options import dataset_name
 from dpfast.cli.queries import read_bins, read_queries, split_values
 from dpfast.cli.wishes import WISH_MEND, read_budget_limit, read_errors
-from dpfast.errors import ParameterError, PrivacyUnitWarning
+from dpfast.errors import ColumnError, ParameterError, PrivacyUnitWarning
 
 if TYPE_CHECKING:
     from dpfast.aggregation.keys import KeyEntry
@@ -60,9 +61,10 @@ def draw_plan(given: Mapping[str, Any], ledger: str | None = None) -> Plan:
     keys = None if given["keys"] is None else read_keys(given["keys"], schema)
     keys_use_schema = keys is not None and is_csv(given["keys"])
     declared = None if keys_use_schema and not any(map(is_csv, given["files"])) else schema
+    written: dict[str, str] = {}
     try:
         data, declared = take_data(given["files"], declared, casts)
-        queries = read_queries(given, lambda: open_source(data, schema=declared).schema())
+        queries = read_queries(given, lambda: open_source(data, schema=declared).schema(), written)
         asked: dict[str, Any] = {name: given[name] for name in _AS_WRITTEN} | queries
         asked |= {"error": read_errors(given["errors"], queries), "budget": _budget_limit(given, ledger)}
         plan = _plan(
@@ -75,6 +77,8 @@ def draw_plan(given: Mapping[str, Any], ledger: str | None = None) -> Plan:
             where=where,
             **asked,
         )
+    except ColumnError as error:
+        raise _by_option(error, written) from None
     except ParameterError as error:
         if error.argument == "candidates":
             raise CommandError(f"--mode does not serve: {described(error)}") from None
@@ -88,6 +92,25 @@ def draw_plan(given: Mapping[str, Any], ledger: str | None = None) -> Plan:
     if given["privacy_unit"] is None:
         tell(f"{_NO_UNIT}; name the column that says whose row it is: --unit COLUMN, or say --unit row")
     return plan
+
+
+#: What the library would have written, where a shell has an option.
+_CAST = re.compile("the column '(?P<name>[^']*)' of dtype .*(?P<mend>cast it to (?P<to>.*))$")
+_BINS = re.compile(r"write dpf\.bins\('([^']*)', edges\) in its place")
+
+
+def _by_option(error: ColumnError, written: Mapping[str, str]) -> ColumnError:
+    """Return an error about a query's column that says what was written for the query, and how a column is cast."""
+    text = str(error)
+    for name, option in written.items():
+        text = text.replace(f"the query {name!r}: it names", f"{option} names", 1)
+        text = text.replace(f"the query {name!r}: ", f"{option} does not serve: ", 1)
+    cast = _CAST.search(text)
+    if cast is not None:
+        dtype = "float64" if "Float64" in cast["to"] else "str"
+        text = f"{text[: cast.start('mend')]}write --cast {cast['name']}={dtype}"
+    text = _BINS.sub(r"cut it into bins: --bins \1:0,10,20", text)
+    return ColumnError(text)
 
 
 _NO_UNIT = "without --unit each row is a privacy unit, and whoever has several rows is protected for each of them alone"

@@ -35,6 +35,7 @@ from dpfast.cli.options import (
     Destination,
     choice,
     combined,
+    complete_files,
     dataset_name,
     destination_options,
 )
@@ -333,3 +334,4 @@ for _command in (
     completion,
 ):
     main.add_command(_command)
+complete_files(main)

@@ -158,10 +158,13 @@ def read_domain(
     dtypes: Mapping[str, Any],
 ) -> Domain:
     """Return the domain that a command line declares, its columns in the order of --columns."""
+    from dpfast.aggregation.sources import missing_column
     from dpfast.domain import Domain
 
     if unknown := [name for name in nulls if name not in names]:
         raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
+    if absent := [name for name in names if name not in dtypes]:
+        raise missing_column(absent[0], dtypes, "--columns")
     declared = {} if file is None else read_domain_file(file, names, dtypes)
     declared |= declared_values(written, names, dtypes)
     missing = [name for name in names if name not in declared]

@@ -6,12 +6,23 @@ import re
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 import click
 
 from dpfast.errors import BudgetExceededError, ColumnError, DpfastError, FileError, LedgerError
 
-__all__ = ["CommandError", "ExitCode", "FileTroubleError", "described", "exit_code", "reason_of", "shortened", "tell"]
+__all__ = [
+    "CommandError",
+    "ExitCode",
+    "FileTroubleError",
+    "described",
+    "exit_code",
+    "name_of",
+    "reason_of",
+    "shortened",
+    "tell",
+]
 
 
 class ExitCode(IntEnum):
@@ -110,8 +121,28 @@ def reason_of(error: BaseException) -> str:
 def _usage(error: click.UsageError) -> str:
     text = " ".join(error.format_message().split()).rstrip(".")
     text = text[:1].lower() + text[1:]
+    param = error.param if isinstance(error, click.BadParameter) else None
+    if param is not None and (allowed := _allowed(param.type)) and not isinstance(error, click.MissingParameter):
+        option = name_of(param)
+        given = re.match(r"'?(.*?)'? (?:is (?:not|no) |could not )", " ".join(error.message.split()))
+        text = f"{option} must be {allowed}" + (f", but was {shortened(given[1])!r}" if given else "")
     command = error.ctx.command_path if error.ctx is not None else "dpfast"
     return f"{text}; see {command} --help"
+
+
+def name_of(param: click.Parameter) -> str:
+    """Return an option as it is written, an argument as help calls it."""
+    return max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
+
+
+def _allowed(kind: Any) -> str | None:
+    """Return what an option of a kind may be; None of a kind whose own words say it."""
+    if isinstance(kind, click.IntRange):
+        return f"a whole number from {kind.min} to {kind.max}"
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(map(str, kind.choices))}"
+    words = {"float": "a number, such as 0.5", "integer": "a whole number", "limit": "a whole number, or auto"}
+    return words.get(kind.name)
 
 
 def _options_of(command: click.Command | None) -> dict[str, str]:
@@ -120,7 +151,7 @@ def _options_of(command: click.Command | None) -> dict[str, str]:
         return {}
     options: dict[str, str] = {}
     for one in command.params:
-        written = max(one.opts, key=len) if isinstance(one, click.Option) else one.human_readable_name
+        written = name_of(one)
         options |= dict.fromkeys((str(one.name), written.lstrip("-").replace("-", "_")), written)
     asked = set(options.values())
     if "--count" in asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ __all__ = [
 CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
 _TYPED_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 FILE_SUFFIXES = (*CSV_SUFFIXES, *_TYPED_SUFFIXES, ".avro")
+#: What stands between commas, those in double quotes apart.
+_ENTRY = re.compile(r'(?:"(?:[^"]|"")*"|[^,])+|(?<=,)(?=,|$)')
 
 
 def is_csv(path: str) -> bool:
@@ -107,7 +110,10 @@ def read_keys(path: str, schema: dict[str, Any] | None) -> pl.DataFrame:
 
 
 def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | None:
-    """Read ``COLUMN=DTYPE,...``; ``decimal(4)`` has 4 digits after the point, and ``decimal`` alone 2."""
+    """Read ``COLUMN=DTYPE,...``; ``decimal(4)`` has 4 digits after the point, and ``decimal`` alone 2.
+
+    A name may stand in double quotes, as in a CSV file's header.
+    """
     if text is None:
         return None
     import polars as pl
@@ -130,8 +136,10 @@ def read_schema(text: str | None, option: str = "--schema") -> dict[str, Any] | 
         dtypes[name.lower()] = getattr(pl, name)
     dtypes |= {f"decimal({scale})": pl.Decimal(38, scale) for scale in range(38)}
     schema: dict[str, Any] = {}
-    for entry in text.split(","):
+    for entry in _ENTRY.findall(text) or [text]:
         name, equals, dtype = entry.strip().rpartition("=")
+        if len(name) > 1 and name[0] == name[-1] == '"':
+            name = name[1:-1].replace('""', '"')
         if not equals or not name:
             example = f"{option} carrier=str,dep_delay=float64"
             raise CommandError(f"{option} {shortened(entry)} cannot be read; write COLUMN=DTYPE,..., as in {example}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, wants_document, write_document
-from dpfast.cli.errors import CommandError, FileTroubleError
+from dpfast.cli.errors import CommandError, FileTroubleError, name_of
 from dpfast.cli.options import choice
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.showing import number_of
@@ -51,6 +51,7 @@ def create(path: str, epsilon: float | None, delta: float, accountant: str, unit
 
     if epsilon is None and accountant != "odometer":
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
+    _check_place(path)
     if is_there(path):
         raise FileTroubleError(f"{shown_path(path)!r} exists; give another name, or see dpfast ledger show")
     privacy_unit = unit if unit in (None, "row") else f"column:{unit}"
@@ -70,6 +71,7 @@ def create(path: str, epsilon: float | None, delta: float, accountant: str, unit
 @JSON
 def show(path: str, expect_head: str | None) -> None:
     """Show a ledger's budget, what is spent and left, what it is about, and its entries."""
+    from dpfast.accounting.budget import amount_text
     from dpfast.cli.terminal import console, print_table
 
     opened = existing(path, expect_head)
@@ -104,8 +106,8 @@ def show(path: str, expect_head: str | None) -> None:
                 f"{time:%Y-%m-%d %H:%M:%S}",
                 f"{account}: {what}" if account else what,
                 event or "",
-                f"{epsilon:.12g}",
-                f"{delta:.12g}",
+                amount_text(epsilon),
+                amount_text(delta),
             )
             for number, count, time, account, what, event, epsilon, delta in shown.iter_rows()
         ]
@@ -122,6 +124,7 @@ def show(path: str, expect_head: str | None) -> None:
 @JSON
 def report(path: str, delta: float | None, allotment: str | None) -> None:
     """Say what was spent, by every accountant that applies, and which figures are guarantees."""
+    from dpfast.accounting.budget import amount_text
     from dpfast.cli.terminal import print_table
 
     opened = existing(path)
@@ -132,7 +135,7 @@ def report(path: str, delta: float | None, allotment: str | None) -> None:
         write_document(ledger=ledger_facts(opened, shown_path(path)), allotment=allotment, figures=found.to_dicts())
         return
     rows = [
-        (accountant, "-" if epsilon is None else f"{epsilon:.6g}", "yes" if holds else "no", note)
+        (accountant, "-" if epsilon is None else amount_text(epsilon, digits=6), "yes" if holds else "no", note)
         for accountant, epsilon, holds, note in found.iter_rows()
     ]
     print_table(("accountant", "epsilon", "guarantee", "note"), rows, left=1)
@@ -184,10 +187,30 @@ def accountant_of(path: str | None) -> str:
         opened.close()
 
 
+def _check_place(path: str) -> None:
+    """Refuse a place where no ledger can be: a folder, or a file in a folder that is not there.
+
+    The argument is called as the running command calls it.
+    """
+    from dpfast.ledger.opening import is_database
+
+    place = Path(path)
+    if is_database(path) or place.is_file():
+        return
+    options = [one for one in click.get_current_context().command.params if one.name in ("ledger", "path")]
+    name = name_of(options[0])
+    if place.is_dir():
+        raise FileTroubleError(f"{name} {path!r} is a folder; give a file: {place / 'ledger.db'}")
+    if not place.parent.is_dir():
+        missing = f"the folder {str(place.parent)!r}, which is missing"
+        raise FileTroubleError(f"{name} {path!r} is in {missing}; create it first: mkdir -p {place.parent}")
+
+
 def existing(path: str, expect_head: str | None = None) -> Ledger:
     """Open a ledger that must be there."""
     from dpfast.ledger import Ledger
 
+    _check_place(path)
     if _is_missing(path):
         raise LedgerError(
             f"there is no ledger {path!r}; create it: dpfast ledger create {path} --epsilon 1 --delta 1e-6"
@@ -209,6 +232,7 @@ def open_or_create(destination: Destination, dataset: str) -> Ledger:
     path, epsilon, delta = destination.ledger, destination.budget_epsilon, destination.budget_delta
     if epsilon is None and delta is not None:
         raise CommandError("--budget-delta needs --budget-epsilon; give both to create the ledger")
+    _check_place(path)
     if epsilon is None and _is_missing(path):
         raise LedgerError(
             f"there is no ledger {path!r}; create it with --budget-epsilon 1 --budget-delta 1e-6, "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from dpfast.cli.errors import CommandError
 
@@ -23,6 +25,7 @@ __all__ = [
     "Destination",
     "choice",
     "combined",
+    "complete_files",
     "dataset_name",
     "destination_options",
     "reading_options",
@@ -54,6 +57,30 @@ class _Limit(click.ParamType):  # type: ignore[type-arg]  # generic in later ver
             return int(value)
         except ValueError:
             self.fail(f"{value!r} is no whole number, and not auto.", param, ctx)
+
+
+#: What help calls files.
+_OF_FILES = {"FILE", "FILES", "PATH", "LEDGER", "TABLE", "QUERIES", "OLD", "NEW"}
+
+
+class _File(click.ParamType):  # type: ignore[type-arg]  # generic in later versions
+    """A path, as it was written; shells complete it."""
+
+    name = "text"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return that files come here."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def complete_files(command: click.Command) -> None:
+    """Let shells complete what help calls a file, in a command and in those below it."""
+    for param in command.params:
+        called = param.metavar or str(param.name).upper()
+        if _OF_FILES & set(re.split(r"\W+", called)):
+            param.type = _File()
+    for below in getattr(command, "commands", {}).values():
+        complete_files(below)
 
 
 LIMIT = _Limit()

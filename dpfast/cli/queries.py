@@ -59,8 +59,12 @@ _NAMED = re.compile(r"\s*([^\s=<>!\"'(),]+)\s*=(?!=)")
 _BOTH_AUTO = re.compile(r"([^:]+):auto:([^:]+):auto")
 
 
-def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]]) -> dict[str, Query]:
+def read_queries(
+    given: Mapping[str, Any], read_columns: Callable[[], Mapping[str, pl.DataType]], written: dict[str, str]
+) -> dict[str, Query]:
     """Return the queries by name; of the data only a schema is read, and only for candidates of modes.
+
+    What stands on the command line for each of them is put into ``written``.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
             raise CommandError(f"--{option} took the number {name} for its name; {mend}")
         if name in queries:
             raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME")
-        queries[name] = ask()
+        queries[name], written[name] = ask(), f"--{option}"
     found: list[Mapping[str, pl.DataType]] = []
 
     def columns() -> Mapping[str, pl.DataType]:
@@ -112,10 +116,10 @@ def read_queries(given: Mapping[str, Any], read_columns: Callable[[], Mapping[st
     for kind, read in readers.items():
         for text in given[f"{kind}s"]:
             name, query = read(text)
+            option = kind.replace("_", "-")
             if name in queries:
-                option = kind.replace("_", "-")
                 raise CommandError(f"two queries are called {name!r}; name one of them: --{option} NAME={text}")
-            queries[name] = query
+            queries[name], written[name] = query, f"--{option} {shortened(text)}"
     if not queries:
         raise CommandError(_NOTHING)
     # Queries are keyword arguments of `dpfast.plan`, whose own parameters they must not be mistaken for.

@@ -41,8 +41,12 @@ def cost_words(epsilon: float | None, rho: float | None, delta: float | None = N
     ('epsilon 0.5 and delta 1e-09', 'rho 0.1')
 
     """
-    loss = f"epsilon {epsilon:.12g}" if rho is None else f"rho {rho:.12g}"
-    return loss if delta is None else f"{loss} and delta {delta:.12g}"
+    from dpfast.accounting.budget import amount_text
+
+    name, amount = ("epsilon", epsilon) if rho is None else ("rho", rho)
+    assert amount is not None
+    loss = f"{name} {amount_text(float(amount))}"
+    return loss if delta is None else f"{loss} and delta {amount_text(float(delta))}"
 
 
 def charge_line(ledger: Ledger, place: str, entry: int | None, spent: object) -> str:
@@ -142,6 +146,8 @@ def show_plan(plan: Plan) -> None:
             text=plan.explain(),
         )
         return
+    from dpfast.accounting.budget import amount_text
+
     console().print(plan.explain(measures=False))
     rows = [
         (
@@ -151,8 +157,8 @@ def show_plan(plan: Plan) -> None:
             row["kernel"] or "",
             "" if row["scale"] is None else f"{row['scale']:g}",
             "" if row["error95"] is None else f"{row['error95']:g}",
-            f"{row['epsilon']:.6g}",
-            f"{row['delta']:.6g}",
+            amount_text(row["epsilon"], digits=6),
+            amount_text(row["delta"], digits=6),
         )
         for row in plan.to_frame().iter_rows(named=True)
     ]

@@ -13,6 +13,7 @@ from dpfast.ledger.shares import is_bounded, spent_share
 from dpfast.pages.markup import Cell, Html, join, paragraph, scrolled, table
 from dpfast.pages.page import Section
 from dpfast.pages.promise import amount_text
+from dpfast.showing import percent_above, percent_below
 
 __all__ = ["amount_texts", "budget_section", "charged_at", "joined_amounts", "meter", "whole_of"]
 
@@ -21,12 +22,7 @@ _NAMES = {"epsilon": "epsilon", "rho": "rho", "divergence": "divergence", "order
 
 def amount_texts(amounts: ShownAmounts) -> dict[str, str]:
     """Return the amounts that there are, by name."""
-    return {
-        said: amount_text(value)
-        for name, said in _NAMES.items()
-        for value in [getattr(amounts, name, None)]
-        if value is not None
-    }
+    return {said: amount_text(amounts, name) for name, said in _NAMES.items() if hasattr(amounts, name)}
 
 
 def budget_section(receipt: Receipt | None) -> Section:
@@ -85,19 +81,23 @@ def meter(before: float, after: float) -> Html:
     """Return a bar of what was spent before, of what was charged now if anything was, and of what is left."""
     spent, charged, left = before, after - before, 1.0 - after
     if after == before:
-        said = f"{before:.1%} of the budget is spent, {left:.1%} is left."
+        said = f"{percent_above(before)} of the budget is spent, {percent_below(left)} is left."
     else:
-        said = f"{before:.1%} of the budget was spent before, {charged:.1%} is charged here, {left:.1%} is left."
+        said = (
+            f"{percent_above(before)} of the budget was spent before, {percent_above(charged)} is charged here, "
+            f"{percent_below(left)} is left."
+        )
     drawn = Html(
         f'<svg class="meter" role="img" aria-label="{said}" width="100%" height="26">'
         f'<rect class="before" x="0" y="0" width="{100 * spent:.3f}%" height="100%"/>'
         f'<rect class="now" x="{100 * spent:.3f}%" y="0" width="{100 * charged:.3f}%" height="100%"/></svg>'
     )
-    named = [("before", "Spent before", spent), ("now", "This release", charged), ("after", "Left", left)]
+    shown = percent_above(spent), percent_above(charged), percent_below(left)
+    named = [("before", "Spent before", shown[0]), ("now", "This release", shown[1]), ("after", "Left", shown[2])]
     if after == before:
-        named = [("before", "Spent", spent), ("after", "Left", left)]
+        named = [("before", "Spent", shown[0]), ("after", "Left", shown[2])]
     keys = [
-        Html(f'<span class="item"><span class="key {kind}" aria-hidden="true"></span>{name} {part:.1%}</span> ')
+        Html(f'<span class="item"><span class="key {kind}" aria-hidden="true"></span>{name} {part}</span> ')
         for kind, name, part in named
     ]
     return join([drawn, Html(f'<p class="keys">{join(keys)}</p>')])

@@ -31,7 +31,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpfast.accounting.accountants import rdp, zcdp
-from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, ShownAmounts, read_budget
+from dpfast.accounting.budget import Amounts, ConcentratedAmounts, RenyiAmounts, ShownAmounts, amount_text, read_budget
 from dpfast.accounting.events import ZeroConcentrated
 from dpfast.accounting.odometer import odometer_epsilon
 from dpfast.arguments import Choice
@@ -105,7 +105,7 @@ class Filter(ABC):
 
     def left(self, spent: Sequence[int]) -> ShownAmounts:
         """Return what remains, for people."""
-        return self.amounts(*map(to_float, self.room(spent)))
+        return self.amounts(*map(to_float, self.room(spent)), is_left=True)
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
@@ -249,15 +249,15 @@ class Renyi(_Converting):
         """Return what remains, for people."""
         i = self._roomiest(spent)
         delta = self.event_delta_units - spent[-2]
-        return RenyiAmounts(rdp.ORDERS[i], to_float(max(0, self.bounds[i] - spent[i])), to_float(delta))
+        return RenyiAmounts(rdp.ORDERS[i], to_float(max(0, self.bounds[i] - spent[i])), to_float(delta), is_left=True)
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge that does not fit."""
         left, i = self.left(spent), self._roomiest(spent)
         return BudgetExceededError(
-            f"a divergence of {to_float(cost[i]):g} at order {left.order:g} and delta {exact_text(cost[-2])} were "
-            f"asked, but {left.divergence:g} and {left.delta:g} are left, and no other order has room; nothing was "
-            "charged: ask for no more than is left"
+            f"a divergence of {amount_text(to_float(cost[i]), digits=6)} at order {left.order:g} and delta "
+            f"{exact_text(cost[-2])} were asked, but {left.text('divergence')} and {left.text('delta')} are left, and "
+            "no other order has room; nothing was charged: ask for no more than is left"
         )
 
 
@@ -320,7 +320,7 @@ class Odometer(Filter):
 
     def left(self, spent: Sequence[int]) -> Amounts:
         """Return what remains: any epsilon, and what events may still have of delta."""
-        return Amounts(math.inf, to_float(self.event_delta_units - spent[1]))
+        return Amounts(math.inf, to_float(self.event_delta_units - spent[1]), is_left=True)
 
     def refusal(self, cost: Sequence[int], spent: Sequence[int]) -> BudgetExceededError:
         """Return the error for a charge whose delta does not fit."""

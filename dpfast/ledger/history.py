@@ -102,7 +102,7 @@ def report(
     total = rule.total
     at = Fraction(rule.terms[1], UNITS_PER_ONE) if delta is None else checked_delta(delta)
     agree = all(_agrees(entry.item) for entry in entries)
-    note = f"the ledger's own bound, at delta {total.delta:g}, whatever is still asked"
+    note = f"the ledger's own bound, at delta {total.text('delta')}, whatever is still asked"
     if not agree and rule.accountant == "basic":
         note = _UNDERSTATED
     rows: list[tuple[str, float | None, bool, str]] = [("budget", total.epsilon, note != _UNDERSTATED, note)]

@@ -20,7 +20,7 @@ from dpfast.ledger.memory import MemoryStore
 from dpfast.ledger.report_page import page_of_ledger
 from dpfast.ledger.shares import spent_share
 from dpfast.pages import Overwrite, Page, PagePath, check_page, save_page
-from dpfast.showing import Card, Shown, brief
+from dpfast.showing import Card, Shown, brief, percent_above
 
 if TYPE_CHECKING:
     import altair as alt
@@ -247,7 +247,11 @@ class Reading(Shown):
             return f"<Ledger {self._called()}: {error}>"
         rule = account.filter
         spent = spent_share(rule, account.spent)
-        bar = f"[{'#' * math.floor(_BAR * spent + 1e-9):.<{_BAR}}] {spent:.0%} spent, " if math.isfinite(spent) else ""
+        bar = (
+            f"[{'#' * math.floor(_BAR * spent + 1e-9):.<{_BAR}}] {percent_above(spent)} spent, "
+            if math.isfinite(spent)
+            else ""
+        )
         return (
             f"<Ledger {self._called()}: {bar}{rule.left(account.spent)} left of {rule.total} ({rule.accountant}); "
             f"{_about(account)}>"
@@ -261,7 +265,7 @@ class Reading(Shown):
             return Card([f"Ledger {self._called()}: {error}"])
         rule = account.filter
         spent = spent_share(rule, account.spent)
-        bar = (spent, f"{spent:.0%} spent") if math.isfinite(spent) else None
+        bar = (spent, f"{percent_above(spent)} spent") if math.isfinite(spent) else None
         facts = [("total", str(rule.total)), ("spent", str(rule.shown(account.spent)))]
         facts += [("left", str(rule.left(account.spent))), ("accountant", rule.accountant)]
         return Card([f"Ledger {self._called()}: {_about(account)}"], facts, bar)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from dpfast.charts.text import shortened, value_text
+from dpfast.accounting.budget import amount_text
+from dpfast.charts.text import shortened
 from dpfast.ledger.account import Account, Entry
 from dpfast.ledger.budget_page import amount_texts, joined_amounts, meter, whole_of
 from dpfast.ledger.burn_down import burn_down
@@ -19,8 +20,7 @@ from dpfast.pages.facts import promise_section, unit_words, versions_section
 from dpfast.pages.frames import frame_table
 from dpfast.pages.markup import Cell, Html, bullets, definitions, figure, paragraph, scrolled, table
 from dpfast.pages.page import Page, Section
-from dpfast.pages.promise import amount_text
-from dpfast.showing import number_of
+from dpfast.showing import number_of, percent_above, percent_below
 
 __all__ = ["page_of_ledger"]
 
@@ -73,7 +73,7 @@ def _tiles(account: Account, history: pl.DataFrame) -> Iterable[tuple[str, str]]
     rule = account.filter
     share = spent_share(rule, account.spent)
     if math.isfinite(share):
-        yield "Spent", f"{share:.1%}"
+        yield "Spent", percent_above(share)
     if is_bounded(rule):
         for name, said in amount_texts(rule.left(account.spent)).items():
             if name != "at order":
@@ -113,7 +113,7 @@ def _spent(account: Account, entries: Sequence[Entry]) -> list[Html]:
     burnt = burn_down(entries, account)
     if burnt.left and entries:
         names = " and ".join(burnt.left)
-        ends = ", ".join(f"{100 * left[-1]:.3g}% of {name}" for name, left in burnt.left.items())
+        ends = ", ".join(f"{percent_below(left[-1])} of {name}" for name, left in burnt.left.items())
         said = f"What is left of {names} after each charge, in percent of the budget: {ends} in the end"
         drawn = falling([*burnt.left.values()], said, "before", number_of(int(burnt.charges[-1]), "charge"))
         kinds = " The dashed line is delta." * (len(burnt.left) > 1)
@@ -130,8 +130,8 @@ def _charged(history: pl.DataFrame) -> list[Html]:
         pl.col("time").dt.strftime("%Y-%m-%d %H:%M:%S").alias("time (UTC)"),
         pl.col("description").alias("what was released"),
         pl.col("count").alias("charges"),
-        pl.Series("epsilon", [amount_text(one) for one in history.reverse()["epsilon"]]),
-        pl.Series("delta", [amount_text(one) for one in history.reverse()["delta"]]),
+        pl.Series("epsilon", list(map(amount_text, history.reverse()["epsilon"]))),
+        pl.Series("delta", list(map(amount_text, history.reverse()["delta"]))),
         pl.col("event").fill_null("not known"),
         pl.col("account").alias("allotment"),
     )
@@ -146,7 +146,7 @@ def _accountants(report: pl.DataFrame) -> list[Html]:
     rows = [
         [
             Cell(name),
-            Cell("left out" if epsilon is None else value_text(epsilon), True),
+            Cell("left out" if epsilon is None else amount_text(epsilon, digits=6), True),
             Cell("yes" if holds else "no"),
             Cell(note),
         ]

@@ -34,7 +34,7 @@ def unit_words(privacy_unit: str | None) -> str:
 
 def loss_words(spent: ShownAmounts) -> str:
     """Return the privacy loss in a word and a number."""
-    return f"ρ = {amount_text(spent.rho)}" if hasattr(spent, "rho") else f"ε = {amount_text(spent.epsilon)}"
+    return f"ρ = {amount_text(spent, 'rho')}" if hasattr(spent, "rho") else f"ε = {amount_text(spent, 'epsilon')}"
 
 
 def promise_section(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from dpfast.accounting.budget import Amounts, ConcentratedAmounts, ShownAmounts
+from dpfast.accounting.budget import amount_text as rounded
+from dpfast.showing import percent_above
 
-__all__ = ["amount_text", "chance_words", "guess_bound", "percent_above", "promise"]
+__all__ = ["amount_text", "chance_words", "guess_bound", "promise"]
 
 #: Above it, a promise is said to be weak.
 _WEAK = 0.95
@@ -40,19 +42,6 @@ def guess_bound(spent: ShownAmounts) -> float:
         apart = min(math.sqrt(spent.rho / 2), math.sqrt(-math.expm1(-spent.rho)))
         return min(1.0, (1.0 + apart + spent.delta) / 2)
     return 1.0
-
-
-def percent_above(part: float) -> str:
-    """Return a part in percent, rounded up to a tenth.
-
-    Examples
-    --------
-    >>> percent_above(0.73106), percent_above(0.5), percent_above(0.99999)
-    ('73.2%', '50%', '100%')
-
-    """
-    tenths = math.ceil(1000 * part)
-    return f"{tenths / 10:g}%"
 
 
 def promise(spent: ShownAmounts, one: str, neighbors: str | None, what: str = "this page") -> list[str]:
@@ -105,14 +94,14 @@ all. After reading this page, they guess right at most 73.2% of the time instead
 
 def _exactly(spent: ShownAmounts) -> str:
     if isinstance(spent, Amounts):
-        return f"epsilon {amount_text(spent.epsilon)} and delta {amount_text(spent.delta)}"
-    return f"rho {amount_text(spent.rho)}" + f" and delta {amount_text(spent.delta)}" * (spent.delta > 0)
+        return f"epsilon {amount_text(spent, 'epsilon')} and delta {amount_text(spent, 'delta')}"
+    return f"rho {amount_text(spent, 'rho')}" + f" and delta {amount_text(spent, 'delta')}" * (spent.delta > 0)
 
 
 def _factor(epsilon: float) -> str:
     """Return e**epsilon with three digits, rounded up."""
     if epsilon > 25:
-        return f"e to the power of {epsilon:.6g}"
+        return f"e to the power of {rounded(epsilon, digits=6)}"
     factor = math.exp(epsilon)
     digits = 2 - math.floor(math.log10(factor))
     above = math.ceil(factor * 10.0**digits) / 10.0**digits
@@ -135,13 +124,13 @@ def chance_words(delta: float) -> str:
     return f"one in {math.floor(times / 10.0**digits) * 10.0**digits:,.0f}"
 
 
-def amount_text(amount: float) -> str:
-    """Return an amount as errors and plans write it (`dpfast.exact.amounts.exact_text`), rounded to twelve digits.
+def amount_text(amounts: ShownAmounts, name: str) -> str:
+    """Return an amount in digits, or in words where it has no end.
 
     Examples
     --------
-    >>> amount_text(0.5), amount_text(0.1 + 0.2), amount_text(1e-6), amount_text(1e-12), amount_text(math.inf)
-    ('0.5', '0.3', '1e-06', '1e-12', 'no limit')
+    >>> amount_text(Amounts(0.5, 1e-6), "delta"), amount_text(Amounts(math.inf, 0.0), "epsilon")
+    ('1e-06', 'no limit')
 
     """
-    return "no limit" if math.isinf(amount) else f"{amount:.12g}"
+    return "no limit" if math.isinf(getattr(amounts, name)) else amounts.text(name)

@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import polars as pl
+
 from dpfast.accounting.budget import Budget
 from dpfast.aggregation import Aggregation, Grouping, prepare
+from dpfast.aggregation.contributions import plan_contributions
 from dpfast.aggregation.keys import name_of
 from dpfast.aggregation.protocols import is_engine
 from dpfast.columns.values import Moments
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.queries import Measure, ModeQuery, QuantileQuery, Query, RankedQuery
 from dpfast.releases.caveats import caveats
 from dpfast.releases.cut_report import corrected_name, plan_cut, refuse_cut
@@ -103,7 +106,11 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
     grouping = Grouping(entries, keys, unit.column, *request.limits, request.population, where=where)
     drawn = drawn_parts(planned.values())
-    aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
+    try:
+        aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
+    except ColumnError:
+        _check_columns(planned, columns)
+        raise
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
@@ -126,6 +133,15 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         cut=cut,
     )
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
+
+
+def _check_columns(planned: Mapping[str, Sequence[Part]], columns: pl.Schema) -> None:
+    """Refuse the first query whose column is missing, or of a dtype that it cannot be asked of, by its name."""
+    for name, parts in planned.items():
+        try:
+            plan_contributions(exact_measures(one.measure for one in drawn_parts([parts])), columns)
+        except ColumnError as error:
+            raise ColumnError(f"the query {name!r}: {error}") from None
 
 
 def read_whole_budget(request: Request) -> Budget:

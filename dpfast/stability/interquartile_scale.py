@@ -19,6 +19,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.integer_noise import laplace_of_epsilon
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import forgetting
 from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import LARGEST, edges, interquartile_range_of, interquartile_scale_of
@@ -138,29 +139,34 @@ def interquartile_scale(
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
     paid = Paid(payment, costs)
-    x = floats_of(column, LARGEST, relation)
-    found: list[float] = []
-    for way in edges(width):
-        k, far = interquartile_scale_of(x, way, relation)
-        if k is None:
-            place, value = None, 0.0
-        else:
-            # Rounding leaves it within the bin, where the logarithm moves by 1 at most.
-            exact = math.log(float(interquartile_range_of(x)) / way.factor) / math.log(width)
-            place = min(max(exact, float(k)), k + 1.0)
-            value = way.factor * math.pow(width, k + 0.5)
-        shown = passing.passes(far, source)
-        if noisy:
-            moved = float(laplace(np.array([place or 0.0]), scale, random=source)[0])
-            bent = min(max(moved, -1000.0 / math.log2(width)), 1000.0 / math.log2(width))
-            value = 0.0 if place is None else way.factor * math.pow(width, bent)
-        if shown:
-            found.append(value)
-    told = [
-        f"interquartile scale: bins of a factor {width:g}, twice, shifted by half a bin; neighbours {relation}",
-        passing.told(),
-        f"released: the range with a factor {width:g}**Laplace({UNITS_PER_ONE / share:.6g})"
-        if noisy
-        else "released: the middle of a bin that passes",
-    ]
-    return paid.give(found[0] if found else None, told)
+
+    def draw() -> StableAnswer:
+        x = floats_of(column, LARGEST, relation)
+        found: list[float] = []
+        for way in edges(width):
+            k, far = interquartile_scale_of(x, way, relation)
+            if k is None:
+                place, value = None, 0.0
+            else:
+                # Rounding leaves it within the bin, where the logarithm moves by 1 at most.
+                exact = math.log(float(interquartile_range_of(x)) / way.factor) / math.log(width)
+                place = min(max(exact, float(k)), k + 1.0)
+                value = way.factor * math.pow(width, k + 0.5)
+            shown = passing.passes(far, source)
+            if noisy:
+                moved = float(laplace(np.array([place or 0.0]), scale, random=source)[0])
+                bent = min(max(moved, -1000.0 / math.log2(width)), 1000.0 / math.log2(width))
+                value = 0.0 if place is None else way.factor * math.pow(width, bent)
+            if shown:
+                found.append(value)
+        told = [
+            f"interquartile scale: bins of a factor {width:g}, twice, shifted by half a bin; neighbours {relation}",
+            passing.told(),
+            f"released: the range with a factor {width:g}**Laplace({UNITS_PER_ONE / share:.6g})"
+            if noisy
+            else "released: the middle of a bin that passes",
+        ]
+        return paid.give(found[0] if found else None, told)
+
+    with forgetting():
+        return draw()

@@ -22,6 +22,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.laplace import laplace
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import forgetting
 from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import median_of, rows_until_wide
@@ -177,15 +178,20 @@ def propose_test_release(
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
     source = random_source(random)
     paid = Paid(payment, costs)
-    value, far = asked()
-    shown = passing.passes(far, source)
-    released = float(laplace(np.array([value]), scale, random=source)[0])
-    told = [
-        f"propose, test, release: local sensitivity at most {float(exact):.6g}; neighbours {relation}",
-        passing.told(),
-        f"noise: Laplace of scale {scale:.6g}, epsilon {rest / UNITS_PER_ONE:.12g}",
-    ]
-    return paid.give(released if shown else None, told)
+
+    def draw() -> StableAnswer:
+        value, far = asked()
+        shown = passing.passes(far, source)
+        released = float(laplace(np.array([value]), scale, random=source)[0])
+        told = [
+            f"propose, test, release: local sensitivity at most {float(exact):.6g}; neighbours {relation}",
+            passing.told(),
+            f"noise: Laplace of scale {scale:.6g}, epsilon {rest / UNITS_PER_ONE:.12g}",
+        ]
+        return paid.give(released if shown else None, told)
+
+    with forgetting():
+        return draw()
 
 
 _Asked: TypeAlias = Callable[[], tuple[float, int]]

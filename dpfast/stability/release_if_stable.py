@@ -12,6 +12,7 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import forgetting
 from dpfast.randomness import Random, random_source
 from dpfast.stability.aggregators import value_of
 from dpfast.stability.answers import Paid, StableAnswer
@@ -154,10 +155,15 @@ def release_if_stable(
     )
     source = random_source(random)
     paid = Paid(payment, [cost])
-    value, far = asked()
-    passed = passing.passes(far, source)
-    told = [f"release if stable: {what}; neighbours {relation}", passing.told()]
-    return paid.give(value if passed else None, told)
+
+    def draw() -> StableAnswer:
+        value, far = asked()
+        passed = passing.passes(far, source)
+        told = [f"release if stable: {what}; neighbours {relation}", passing.told()]
+        return paid.give(value if passed else None, told)
+
+    with forgetting():
+        return draw()
 
 
 def _given(function: Any, distance: Any, data: object, rows: Rows, timeout: object, workers: object) -> _Asked:

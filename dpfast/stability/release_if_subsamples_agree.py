@@ -19,7 +19,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.progress import TellCount
+from dpfast.progress import TellCount, forgetting
 from dpfast.randomness import Keystream, Purpose, Random, RandomSource, random_source
 from dpfast.showing import Shown
 from dpfast.stability.aggregators import UnlistedMode
@@ -231,25 +231,31 @@ def release_if_subsamples_agree(
     source = random_source(random)
     cost = passing.cost("value that subsamples agree on")
     paid = Paid(payment, [cost])
-    loaded = rows.load()
-    if constants is not None:
-        given = subsampling_constants(epsilon, delta, max(loaded.count, 1))
-        chosen = given.subsamples, Fraction(given.rate)
-    if chosen is None:
-        each = [assign_blocks(loaded, parts, source, equal=relation == "replace") for _ in range(times)]
-        number, changed = parts * times, times
-        what = f"{times} random partition{'s' * (times > 1)} into {parts} blocks"
 
-        def rows_of(place: int) -> NDArray[np.int64]:
-            return each[place // parts].rows(place % parts)
-    else:
-        number, changed = chosen[0], math.floor(2 * chosen[0] * chosen[1])
-        rows_of = _Subsamples(loaded, chosen[1], changed, source).rows
-        what = f"{number} subsamples of rate {float(chosen[1]):.6g}, each row in at most {changed}"
-    answers = calls.run(lambda place: (loaded.take(rows_of(place)),), number)
-    value = UnlistedMode(passing, changed).run(answers, source)
-    told = [f"release if subsamples agree: {what}; neighbours {relation}", passing.told()]
-    return paid.give(value, told)
+    def draw() -> StableAnswer:
+        nonlocal chosen
+        loaded = rows.load()
+        if constants is not None:
+            given = subsampling_constants(epsilon, delta, max(loaded.count, 1))
+            chosen = given.subsamples, Fraction(given.rate)
+        if chosen is None:
+            each = [assign_blocks(loaded, parts, source, equal=relation == "replace") for _ in range(times)]
+            number, changed = parts * times, times
+            what = f"{times} random partition{'s' * (times > 1)} into {parts} blocks"
+
+            def rows_of(place: int) -> NDArray[np.int64]:
+                return each[place // parts].rows(place % parts)
+        else:
+            number, changed = chosen[0], math.floor(2 * chosen[0] * chosen[1])
+            rows_of = _Subsamples(loaded, chosen[1], changed, source).rows
+            what = f"{number} subsamples of rate {float(chosen[1]):.6g}, each row in at most {changed}"
+        answers = calls.run(lambda place: (loaded.take(rows_of(place)),), number)
+        value = UnlistedMode(passing, changed).run(answers, source)
+        told = [f"release if subsamples agree: {what}; neighbours {relation}", passing.told()]
+        return paid.give(value, told)
+
+    with forgetting():
+        return draw()
 
 
 def passing_distance(probability: Callable[[int], float]) -> int:

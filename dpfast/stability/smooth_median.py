@@ -15,6 +15,7 @@ from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.exact.balls import written_below
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
+from dpfast.progress import forgetting
 from dpfast.randomness import Random, random_source
 from dpfast.stability.answers import Cost, Paid, StableAnswer
 from dpfast.stability.instability import median_of
@@ -114,13 +115,19 @@ def smooth_median(
     )
     source = random_source(random)
     paid = Paid(payment, [cost])
-    own = points_of(column, points, relation)
-    spread = smooth_sensitivity_of(own, points.lower, points.upper, noise.beta, relation)
-    median = median_of(own) if own.size else points.lower
-    drawn = noise.add(Fraction(median), Fraction(spread), source)
-    value = min(max(drawn, points.lower), points.upper) * points.step
-    told = [
-        f"median, {noise.kind.capitalize()} noise by its {noise.beta:.4g}-smooth sensitivity; neighbours {relation}",
-        f"grid: {points.describe()}",
-    ]
-    return paid.give(value + 0.0, told)
+
+    def draw() -> StableAnswer:
+        own = points_of(column, points, relation)
+        spread = smooth_sensitivity_of(own, points.lower, points.upper, noise.beta, relation)
+        median = median_of(own) if own.size else points.lower
+        drawn = noise.add(Fraction(median), Fraction(spread), source)
+        value = min(max(drawn, points.lower), points.upper) * points.step
+        told = [
+            f"median, {noise.kind.capitalize()} noise by its {noise.beta:.4g}-smooth sensitivity; "
+            f"neighbours {relation}",
+            f"grid: {points.describe()}",
+        ]
+        return paid.give(value + 0.0, told)
+
+    with forgetting():
+        return draw()

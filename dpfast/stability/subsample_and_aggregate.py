@@ -15,7 +15,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.exact.amounts import UNITS_PER_ONE, budget_units
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.mechanisms.parameters import Epsilon
-from dpfast.progress import TellCount
+from dpfast.progress import TellCount, forgetting
 from dpfast.randomness import Random, random_source
 from dpfast.stability import aggregators
 from dpfast.stability.answers import Paid, StableAnswer
@@ -217,18 +217,23 @@ def subsample_and_aggregate(
     payment = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=about)
     source = random_source(random)
     paid = Paid(payment, [chosen.cost])
-    loaded = rows.load()
-    assigned = assign_blocks(loaded, number, source, equal=relation == "replace")
-    answers = calls.run(lambda block: (loaded.take(assigned.rows(block)),), number)
-    per = "each row" if unit is None else f"each {unit}"
-    told = [
-        f"subsample and aggregate: {number} blocks, {per} in one of them, drawn at random; neighbours {relation}",
-        chosen.told(),
-        "time is not hidden"
-        if not calls.fixed_time
-        else "the whole takes as long as if every block ran into its timeout",
-    ]
-    return paid.give(chosen.run(answers, source), told)
+
+    def draw() -> StableAnswer:
+        loaded = rows.load()
+        assigned = assign_blocks(loaded, number, source, equal=relation == "replace")
+        answers = calls.run(lambda block: (loaded.take(assigned.rows(block)),), number)
+        per = "each row" if unit is None else f"each {unit}"
+        told = [
+            f"subsample and aggregate: {number} blocks, {per} in one of them, drawn at random; neighbours {relation}",
+            chosen.told(),
+            "time is not hidden"
+            if not calls.fixed_time
+            else "the whole takes as long as if every block ran into its timeout",
+        ]
+        return paid.give(chosen.run(answers, source), told)
+
+    with forgetting():
+        return draw()
 
 
 def _aggregator(

@@ -108,7 +108,7 @@ def _program(code):
     )
 
 
-def _ends(process, seconds=20):
+def _ends(process, seconds=120):
     """Whether a process has ended after so many seconds at most; nobody may have asked for its exit code yet."""
     state = Path(f"/proc/{process}/stat")
     end = time.perf_counter() + seconds
@@ -123,32 +123,37 @@ def _ends(process, seconds=20):
 def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, reader):
     """The command is back in time, also for who reads its output to the end; what it was at is kept, and no more begun.
 
-    In the other process the first call takes some seconds and then leaves a file, and the second would take minutes.
+    In the other process the first call ends when the command has, and leaves a file; the second would take minutes.
     """
-    kept = tmp_path / "kept"
-    work = f"open({str(tmp_path / 'process')!r}, 'w').write(str(os.getpid())); time.sleep(4); open({str(kept)!r}, 'w')"
+    kept, go, noted = tmp_path / "kept", tmp_path / "go", tmp_path / "process"
+    work = (
+        f"open({str(noted)!r}, 'w').write(str(os.getpid()))\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+        f"open({str(kept)!r}, 'w').close()"
+    )
     code = (
         "from dpfast.cli.doctor import asking, commands\nfrom dpfast.cli.commands import main\n"
-        f"asking._PROGRAM = {_program(work)!r}\ncommands._SECONDS = 3.0\nmain(['doctor'])"
+        f"asking._PROGRAM = {_program(work)!r}\ncommands._SECONDS = 8.0\nmain(['doctor'])"
     )
-    begun = time.perf_counter()
     stream = subprocess.PIPE if reader == "pipe" else open(tmp_path / "out", "w+b")  # noqa: SIM115
     done = subprocess.run([sys.executable, "-c", code], stdout=stream, stderr=subprocess.STDOUT, check=True)
-    spent = time.perf_counter() - begun
     said = done.stdout if reader == "pipe" else (tmp_path / "out").read_bytes()
     assert b"run dpfast warmup, which compiles all, then dpfast doctor again" in said
-    other = int((tmp_path / "process").read_text())
-    assert not kept.exists(), f"it waited {spent:.1f} s"
+    if not noted.exists():
+        pytest.skip("the other process did not begin in time: the machine is busy")
+    other = int(noted.read_text())
+    assert not kept.exists()
+    go.touch()
     assert _ends(other)
     assert kept.exists()
 
 
-def test_an_interrupt_ends_both(tmp_path):
-    messages = asking.told_in_time(60.0)
+def test_an_interrupt_ends_both():
+    messages = asking.told_in_time(600.0)
     assert next(messages)[0] == "names"
-    before = time.perf_counter()
+    other = messages.gi_frame.f_locals["process"]
     messages.close()
-    assert time.perf_counter() - before < 10
+    assert other.poll() is not None
 
 
 def test_a_process_that_dies_is_told(monkeypatch):

@@ -95,3 +95,25 @@ def test_bash_completes_a_command(run, tmp_path):
         ["bash", "-c", asked], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["release"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "release peo",
+        "release people.parquet --ledger l",
+        "ledger show l",
+        "report l",
+        "synthesize a.parquet --domain d",
+    ],
+)
+def test_shells_complete_files(words):
+    """A shell that has the program of `dpfast completion` completes nothing by itself any more."""
+    asked = {
+        "_DPFAST_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"dpfast {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    code = "from dpfast.cli import main; main(prog_name='dpfast')"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert done.stdout.strip() == f"file,{words.split()[-1]}"

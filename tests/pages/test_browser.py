@@ -46,6 +46,23 @@ COLOURS = """() => {
   }
   return found;
 }"""
+#: Words of at most twelve characters that begin on one line and end on another: half a telephone has room for one.
+BROKEN = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    if (!text.parentElement.checkVisibility()) continue;
+    for (const word of text.textContent.matchAll(/(?<![\\p{L}\\d.])[\\p{L}\\d.]{3,12}(?![\\p{L}\\d.])/gu)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].map((one) => Math.round(one.top)));
+      if (tops.size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
 FOCUS = """() => {
   const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
   return {tag: one.tagName, name: one.getAttribute("aria-label") || one.textContent.slice(0, 40),
@@ -139,6 +156,13 @@ def test_pages_fit_every_screen_and_can_be_read(opened, name):
             assert contrast(colour, behind) >= (LARGE_CONTRAST if large else CONTRAST), (scheme, text, colour, behind)
         dark = luminance(page.evaluate(COLOURS)[0][2]) < 0.2
         assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize("name", ["ledger", "ledger basic", "ledger rdp", "in basic", "in rdp", "values", "marginals"])
+def test_no_word_is_broken_in_the_middle(opened, name):
+    """On a telephone, tables scroll rather than cut words to pieces."""
+    for width in (390, 1280):
+        assert opened(name, width).evaluate(BROKEN) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,7 +6,9 @@ import math
 import os
 import pickle
 import re
+from fractions import Fraction
 from html.parser import HTMLParser
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -153,7 +155,7 @@ def test_an_allotment_and_a_ledger_with_partitions_have_pages(tmp_path):
     assert "The whole budget 1 0 Spent before 0 0 This release 0.5 0 Left afterwards 0.5 0" in text
     assert "team" in read(allotted.write_report(tmp_path / "allotment.html"))
     ledger.partition("regions", keys=keys["k"].drop_nulls(), epsilon=0.5, units_in_one_partition=True)
-    assert "Spent 75.0%" in read(ledger.write_report(tmp_path / "ledger.html"))
+    assert "Spent 75%" in read(ledger.write_report(tmp_path / "ledger.html"))
 
 
 def test_the_budget_before_and_after_is_that_of_the_charge(tmp_path):
@@ -315,3 +317,36 @@ class TestPlannedErrors:
         asked = {"keys": frame, "workload": dpf.workloads.prefix(2), "strategy": "adaptive", "epsilon": 1}
         with pytest.raises(ParameterError, match="before the data are seen"):
             dpf.plan(frame, "k", privacy_unit="row", **asked).plot_error()
+
+
+@pytest.mark.parametrize("third", [Fraction(1, 3), Fraction(2, 3), Fraction(123_456_789_012_345, 10**15)])
+def test_what_is_spent_is_shown_rounded_up_and_what_is_left_down(tmp_path, third):
+    """On every page and line: nobody reads a smaller loss than was paid, or more than is left."""
+    ledger = dpf.Ledger(epsilon=1, dataset="trips")
+    made = dpf.estimate_histogram([3, 4], epsilon=third, ledger=ledger)
+    paid, scale = Fraction(math.floor(third * 10**18), 10**18), 10**12
+    up, down = (f"{end / scale:.12g}" for end in (math.ceil(paid * scale), math.floor((1 - paid) * scale)))
+    assert (str(ledger.spent), str(ledger.remaining)) == (f"epsilon {up}, delta 0", f"epsilon {down}, delta 0")
+    page = read(ledger.write_report(tmp_path / "ledger.html"))
+    released = read(made.report(tmp_path / "page.html"))
+    above, below = math.ceil(paid * 1000) / 10, math.floor((1 - paid) * 1000) / 10
+    for text in (page, released):
+        assert up in text
+        assert down in text
+        assert f"{below:g}%" in text
+    assert f"Spent {above:g}%" in page
+    assert f"{above:g}% spent" in ledger._repr_html_()
+
+
+def test_no_page_rounds_a_budget_by_itself():
+    """What shows amounts goes through `amount_text`, `percent_above` and `percent_below`."""
+    home = Path(dpf.__file__).parent
+    shown = re.compile(r"\{[^{}]*\b(epsilon|rho|delta|divergence|spent|left)\b[^{}.]*:[.\d]*[g%]\}")
+    files = [
+        *home.glob("ledger/*.py"),
+        *home.glob("pages/*.py"),
+        home / "charts/lines.py",
+        home / "accounting/budget.py",
+    ]
+    found = {path.name: shown.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: lines for name, lines in found.items() if lines} == {}

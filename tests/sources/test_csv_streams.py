@@ -71,7 +71,7 @@ def test_what_is_compressed_or_lacks_a_column_is_refused():
     plain = b"k,x,s\na,1,c\n"
     with pytest.raises(ParameterError, match="compressed; decompress it before: gzip -dc FILE"):
         CsvStream(BytesIO(gzip.compress(plain)), DTYPES)
-    with pytest.raises(ColumnError, match=r"schema names the column 'none'.*near are \['k', 'x', 's'\]"):
+    with pytest.raises(ColumnError, match=r"schema names the column 'none'.*it has \['k', 'x', 's'\]"):
         CsvStream(BytesIO(plain), {"none": pl.String})
     for schema in (None, {}, {"k": pl.List(pl.Int8)}):
         with pytest.raises((ColumnError, ParameterError)):

@@ -201,9 +201,10 @@ def _show_table(release: Release, flights: pl.DataFrame) -> None:
             f"{row['flights']:,} ± {row['flights_upper'] - row['flights']:,}",
             f"{row['kept_flights']:,.0f}",
             f"{row['true_flights']:,}",
-            f"{row['delay']:.1f} [{row['delay_lower']:.0f}, {row['delay_upper']:.0f}]",
-            f"{row['kept_delay']:.1f}",
-            f"{row['true_delay']:.1f}",
+            # No minus stands before a zero.
+            f"{row['delay']:z.1f} [{row['delay_lower']:z.0f}, {row['delay_upper']:z.0f}]",
+            f"{row['kept_delay']:z.1f}",
+            f"{row['true_delay']:z.1f}",
         )
         for row in frame.head(_SHOWN).iter_rows(named=True)
     ]

@@ -11,6 +11,11 @@ mean of these: normal numbers times random deviations, whose mean magnitude is a
 so that the sum of magnitudes is a function of these whose slope is at most the root of the number of cells times the
 largest variance of any direction, and so is its deviation (Poincare's inequality).
 
+A set that was measured several times has the mean of its measurements, each weighted by its inverse variance: noise of
+variance 1 / (sum of these weights), and a weighted mean of independent noise as above, for every number of measurements
+that is fixed beforehand. That a selection decides whether there is another one, which has seen the noise of those
+before, is not counted: there, 0.95 is what each number of measurements has by itself.
+
 A set that was not measured, but could have been in the last selection: the exponential mechanism selects another one
 rather than a score that is larger by 2 sensitivities / epsilon * ln(candidates / 0.025) with probability 0.025 at most
 (Dwork, Roth 2014, corollary 3.12), and the score of what was selected is known from its measurement, with the same

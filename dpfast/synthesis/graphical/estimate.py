@@ -141,7 +141,8 @@ class ModelEstimate(Reported, Shown):
 
         Guarantee
             Post-processing: nothing is spent. An interval holds with probability at least 0.95, each by itself, over
-            the noise and the selections.
+            the noise and the selections. Of a set that was measured several times, or of part of several that were, it
+            does so for measurements that are fixed beforehand: that selections have seen earlier noise is not counted.
 
         Returns
         -------
