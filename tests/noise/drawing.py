@@ -1,6 +1,7 @@
 """The drawing kernels as the mechanisms call them, on words that a test chooses.
 
-What a column gives is read-only there and here: for arrays that may be written to the kernels would be compiled anew.
+Values of a column are read-only there and here, and what was worked out or stands in the plugin's memory is not: for
+others the kernels would be compiled anew.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def draw_narrow(words, scale, per_row=False):
         offset = discrete_offset(scale)
     undecided, none = np.empty(words.size, np.int64), np.int64(0)
     rest = None, none, none, np.empty(WORK_WORDS, np.uint64), noise, undecided
-    count = release_laplace_on_ones(words, None, read_only(scale), offset, *rest)
+    count = release_laplace_on_ones(words, None, scale, offset, *rest)
     noise[undecided[:count]] = UNDECIDED
     return noise
 
@@ -60,6 +61,6 @@ def draw_normal(radius, angle, bits, scale, fraction=None):
     for words in (radius, angle):
         high = (words >> np.uint64(bits - 32)).astype(np.uint32)
         parts += [high, words.astype(np.uint16) if bits == 48 else None]
-    placed, fraction = None if fraction is None else 1.0, read_only(fraction)
+    placed = None if fraction is None else 1.0
     draw_gaussian(*parts, scale, scale, fraction, fraction, placed, placed, noise[0], noise[1])
     return noise

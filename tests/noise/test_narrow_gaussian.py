@@ -186,11 +186,14 @@ def test_whole_bound(one_scale, seed):
 def released(high, low, scale, fractions=None, position=None):
     """Return the noise of a chunk's words as the mechanisms draw it, float32 first, UNDECIDED where it is open."""
     rows = high.size if fractions is None else fractions.size
-    noise, undecided = np.empty(rows, np.int32), np.empty(rows, np.int64)
-    work, none = np.empty(WORK_WORDS, np.uint64), np.int64(0)
+    work, undecided = np.empty(WORK_WORDS, np.uint64), np.empty(rows, np.int64)
     if fractions is None:
-        count = release_gaussian_on_ones(high, low, scale, None, none, none, work, noise, undecided)
+        # Added to zeros: what is compiled for a column of integers is what is tested.
+        noise, limits = np.empty(rows, np.int64), (np.int64(-(2**63)), np.int64(2**63 - 1))
+        zeros = read_only(np.zeros(rows, np.int64))
+        count = release_gaussian_on_ones(high, low, scale, zeros, *limits, work, noise, undecided)
     else:
+        noise = np.empty(rows, np.int32)
         given = scale, position, None, read_only(fractions), 0.0
         count = release_gaussian_on_grids(high, low, *given, work, noise, undecided)
     noise[undecided[:count]] = UNDECIDED

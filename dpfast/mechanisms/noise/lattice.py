@@ -96,7 +96,7 @@ class Lattice(ABC):
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self.released = released
-        self.scale = scale
+        self.scale = _borrowed(scale)
         self._rows = self._rows_of_one(scale) if isinstance(scale, float) else None
 
     def rows(self, start: int, stop: int, scratch: Scratch) -> Rows:
@@ -124,6 +124,15 @@ class Lattice(ABC):
     @abstractmethod
     def place(self, value: Any, row: int, noise: int) -> int | float:
         """Return what is released for a row's value and any rounded noise: `join` without limits."""
+
+
+def _borrowed(scale: Parameter) -> Parameter:
+    """Return a read-only view of scales, whoever made them: kernels are compiled for one kind of array."""
+    if isinstance(scale, float):
+        return scale
+    view = scale.view()
+    view.setflags(write=False)
+    return view
 
 
 def _entry(scale: Parameter, row: int) -> float:
