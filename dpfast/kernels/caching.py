@@ -37,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522

@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522

@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522

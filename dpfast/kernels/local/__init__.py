@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522

@@ -156,4 +156,4 @@ def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fr
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522

@@ -259,4 +259,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 546532e7772ac0b6
+# Stamp of all kernel sources (scripts/stamp_kernels.py): bd92a2ba88ed8522
