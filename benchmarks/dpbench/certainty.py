@@ -26,7 +26,7 @@ from .judging import CELL, CLOSE
 from .mechanisms import BASELINE, CHOICE
 from .questions import one_record
 
-__all__ = ["FAR", "certainty", "interval", "shares_by"]
+__all__ = ["FAR", "certainty", "contested", "interval", "shares_by"]
 
 FAR = 2.0
 """What counts as far: more than so many times the best mechanism's mean error."""
@@ -76,7 +76,9 @@ def certainty(rows: pl.DataFrame, error: str = "l2", level: float = 0.05, looks:
 
     The ratio is below 1 where the choice is better than all others. An error of a trial that is smaller than what a
     single wrong record makes counts as that (`one_record`). The baseline is no contestant. ``lower`` and ``upper`` are
-    the ends of an interval that has the ratio with probability 1 - ``level``, also after so many ``looks``.
+    the ends of an interval that has the ratio with probability 1 - ``level``, also after so many ``looks``. ``rivals``
+    are the others that the choice is not surely better than. A mechanism with fewer trials than others counts for the
+    interval, and not for the ratio.
     """
     found = []
     for key, group in rows.filter(pl.col("mechanism") != BASELINE).group_by(CELL, maintain_order=True):
@@ -91,9 +93,28 @@ def certainty(rows: pl.DataFrame, error: str = "l2", level: float = 0.05, looks:
         ratio = _crossfitted(pairs)
         trials = max(one.size for one, _ in pairs.values())
         lower, upper = max(end[0] for end in ends), max(end[1] for end in ends)
-        found.append({**about, "trials": trials, "ratio": ratio, "lower": lower, "upper": upper})
-    numbers = {"trials": pl.Int64, "ratio": pl.Float64, "lower": pl.Float64, "upper": pl.Float64}
+        rivals = [name for name, end in zip(pairs, ends, strict=True) if end[1] > 1.0]
+        found.append({**about, "trials": trials, "ratio": ratio, "lower": lower, "upper": upper, "rivals": rivals})
+    numbers: dict[str, pl.DataType | type[pl.DataType]] = {
+        "trials": pl.Int64,
+        "ratio": pl.Float64,
+        "lower": pl.Float64,
+        "upper": pl.Float64,
+    }
+    numbers["rivals"] = pl.List(pl.String)
     return pl.DataFrame(found, {**{name: rows.schema[name] for name in CELL}, **numbers})
+
+
+def contested(rows: pl.DataFrame, error: str = "l2", looks: int = 1) -> pl.DataFrame:
+    """Return the combinations of which more trials may say more, each with the mechanisms that these need: ``names``.
+
+    They are those whose interval has `CLOSE` or `FAR` within it. The choice and its ``rivals`` need trials; others are
+    surely worse, and stay so.
+    """
+    found = certainty(rows, error, looks=looks)
+    within = [pl.col("lower").le(bound) & pl.col("upper").gt(bound) for bound in (CLOSE, FAR)]
+    names = pl.concat_list(pl.lit(CHOICE), "rivals").alias("names")
+    return found.filter(pl.any_horizontal(within)).select(*CELL, names)
 
 
 def _pairs(group: pl.DataFrame, error: str, least: float) -> dict[str, tuple[Floats, Floats]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .certainty import FAR, certainty, shares_by
-from .judging import CLOSE, compared, hindsight, means, regret, regret_by, winners
+from .judging import CELL, CLOSE, compared, hindsight, means, regret, regret_by, winners
 from .mechanisms import CHOICE
 from .tables import in_markdown
 
@@ -32,12 +32,12 @@ def _about(rows: pl.DataFrame, error: str, command: str) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in counted.iter_rows())
     cells = rows.select("dataset", "shape", "scale", "epsilon", "workload").n_unique()
     ranges = [f"{name} {rows[name].min():,g} to {rows[name].max():,g}" for name in ("scale", "epsilon")]
-    trials = rows["trial"].max() + 1
+    trials = _trials(rows)
     wrong = "|answers - truth|" if error == "l2" else "the sum of |answer - truth|"
     return (
         f"Written by `{command}`. Mechanisms of dpfast by the protocol of DPBench (Hay, Machanavajjhala, Miklau, "
         f"Chen, Zhang 2016): {cells:,} combinations of dataset ({kinds}), shape, {', '.join(ranges)} and workload, "
-        f"{trials} trials of each, every trial on a new sample of as many records as the scale says. An error is "
+        f"{trials}, every trial on a new sample of as many records as the scale says. An error is "
         f"{wrong} / (scale x queries), the mean over trials; one that is smaller than what a single wrong record makes "
         f"counts as that. A ratio is an error over the least of all mechanisms on the same combination (`uniform`, the "
         f"baseline, apart). The least of several means has luck in it: a perfect choice has ratios a little above 1. A "
@@ -46,7 +46,14 @@ def _about(rows: pl.DataFrame, error: str, command: str) -> str:
     )
 
 
-def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequence[str] = ()) -> str:
+def _trials(rows: pl.DataFrame) -> str:
+    """Return how many trials combinations have."""
+    each = rows.group_by(CELL).agg(pl.col("trial").max() + 1)["trial"]
+    least, most = each.min(), each.max()
+    return f"{least} trials of each" if least == most else f"{least} to {most} trials, most where little is decided"
+
+
+def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequence[str] = (), looks: int = 1) -> str:
     """Return the page.
 
     Parameters
@@ -57,6 +64,8 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
         "l2" or "l1".
     charts
         Paths of charts, as the page shall show them.
+    looks
+        How often it was decided which combinations need more trials, the end of the run included.
 
     """
     averages = means(rows, error)
@@ -64,7 +73,7 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     if averages.is_empty():
         return "\n\n".join([*parts, "No mechanism gave an estimate.", *_refused(rows)]) + "\n"
     if CHOICE in averages["mechanism"].to_list() and averages["mechanism"].n_unique() > 1:
-        parts += _of_certainty(certainty(rows, error))
+        parts += _of_certainty(certainty(rows, error, looks=looks), looks)
         parts += _of_the_choice(regret(averages), hindsight(rows, error))
         other, told = ("l1", "sums of absolute errors") if error == "l2" else ("l2", "Euclidean distances")
         found = regret_by(regret(means(rows, other)), "kind", "axes", "workload")
@@ -82,7 +91,7 @@ def page(rows: pl.DataFrame, *, command: str, error: str = "l2", charts: Sequenc
     return "\n\n".join([*parts, *_refused(rows)]) + "\n"
 
 
-def _of_certainty(found: pl.DataFrame) -> list[str]:
+def _of_certainty(found: pl.DataFrame, looks: int) -> list[str]:
     """Return how sure it is what the choice loses."""
     found = found.drop_nulls("ratio").filter(pl.col("ratio").is_finite())
     if found.is_empty():
@@ -111,7 +120,9 @@ def _of_certainty(found: pl.DataFrame) -> list[str]:
         "below 1 says that it is better than they are (in the geometric mean it counts as 1). A combination is surely "
         f"beyond {CLOSE} (or {FAR:g}) where the whole 95% interval of its ratio is, and surely within where the whole "
         "interval is: errors of the same sample are paired, and the intervals (Fieller's) hold for the largest ratio "
-        "to any of the others (`benchmarks/dpbench/certainty.py`). The rest is undecided with so many trials. "
+        "to any of the others (`benchmarks/dpbench/certainty.py`). The rest is undecided with so many trials"
+        + (f", of which undecided ones got more, {looks} looks in all, each with its part of the level" * (looks > 1))
+        + ". "
         f"`at least` and `at most` are a 95% interval of the share within {CLOSE}, if these combinations were drawn "
         "from many."
     )

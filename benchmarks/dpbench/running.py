@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from .certainty import contested
 from .datasets import Dataset, digest
 from .mechanisms import Mechanism
 from .questions import workload_named, workloads_for
@@ -27,7 +28,10 @@ __all__ = ["combinations", "run"]
 _WRITE_EVERY = 15.0
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 
+_KEY = ["dataset", "shape", "scale", "epsilon", "workload"]  #: As in `Combination.key`.
+
 Work = tuple[Combination, list[tuple[str, int]]]
+Asked = tuple[Combination, list[str], int]
 
 
 def combinations(
@@ -72,11 +76,16 @@ def run(
     processes: int = 1,
     resume: bool = False,
     progress: bool = False,
+    looks: int = 1,
+    error: str = "l2",
 ) -> pl.DataFrame:
     """Measure all mechanisms on all combinations, and return a row for each trial.
 
     Parameters
     ----------
+    trials
+        Of each combination; where it is undecided how the choice does by ``error``, twice as many at every further
+        one of the ``looks``, of the mechanisms that may still be as good.
     path
         Where results are written, again and again while the run goes on; None for nowhere.
     resume
@@ -90,42 +99,74 @@ def run(
     kept, left_out = resumed(path, seed) if resume and path is not None else (pl.DataFrame(schema=SCHEMA), 0)
     if left_out:
         print(f"{left_out:,} rows of {path} are of another seed or of other code, and measured again if asked for")
-    kept, work = _left_to_do(kept, wanted, mechanisms, trials)
-    rows, written = [kept], time.monotonic()
+    rows = _Rows(_of_same_data(kept, wanted), path)
+    asked = [(one, _fitting(one, mechanisms), trials) for one in wanted]
     try:
-        with _shown(len(work), progress) as tell:
-            for new in _measured(work, seed, processes):
-                rows.append(pl.DataFrame(new, SCHEMA, orient="row"))
-                tell()
-                if path is not None and time.monotonic() - written > _WRITE_EVERY:
-                    rows = [pl.concat(rows)]
-                    write_results(rows[0], path)
-                    written = time.monotonic()
+        for look in range(looks):
+            if look:  # what an ended run measured beyond that decides nothing
+                undecided = contested(rows.together().filter(pl.col("trial") < trials * 2 ** (look - 1)), error, looks)
+                asked = _asked_again(wanted, undecided, trials * 2**look)
+            work = _missing(rows.together(), asked)
+            with _shown(len(work), progress) as tell:
+                for new in _measured(work, seed, processes):
+                    rows.add(new)
+                    tell()
     finally:
-        result = pl.concat(rows)
-        if path is not None:
-            write_results(result, path)
-    return result
+        rows.write()
+    return rows.together()
 
 
-def _left_to_do(
-    kept: pl.DataFrame, wanted: Sequence[Combination], mechanisms: Sequence[Mechanism], trials: int
-) -> tuple[pl.DataFrame, list[Work]]:
-    """Return the rows of a file whose data are still the same, and what is missing beside them."""
-    done: dict[tuple[object, ...], set[tuple[str, int]]] = {}
+class _Rows:
+    """All rows so far, which are written down every now and then as they come in."""
+
+    def __init__(self, kept: pl.DataFrame, path: Path | None) -> None:
+        self._parts, self._path, self._written = [kept], path, time.monotonic()
+
+    def add(self, new: list[tuple[object, ...]]) -> None:
+        self._parts.append(pl.DataFrame(new, SCHEMA, orient="row"))
+        if time.monotonic() - self._written > _WRITE_EVERY:
+            self.write()
+
+    def together(self) -> pl.DataFrame:
+        self._parts = [pl.concat(self._parts)]
+        return self._parts[0]
+
+    def write(self) -> None:
+        if self._path is not None:
+            write_results(self.together(), self._path)
+        self._written = time.monotonic()
+
+
+def _of_same_data(kept: pl.DataFrame, wanted: Sequence[Combination]) -> pl.DataFrame:
+    """Return the rows of a file whose data are still the same."""
     data = {(one.dataset.name, one.key[1]): digest(one.dataset.shares(one.shape)) for one in wanted if kept.height}
     same = [data.get((name, shape), old) == old for name, shape, old in kept["dataset", "shape", "data"].iter_rows()]
-    kept = kept.filter(pl.Series(same, dtype=pl.Boolean))
-    for *key, name, trial in kept.select(*SCHEMA.names()[:1], *SCHEMA.names()[3:9]).iter_rows():
+    return kept.filter(pl.Series(same, dtype=pl.Boolean))
+
+
+def _fitting(one: Combination, mechanisms: Sequence[Mechanism]) -> list[str]:
+    """Return the mechanisms that are for such queries."""
+    asked = workload_named(one.workload, one.shape)
+    return [mechanism.name for mechanism in mechanisms if mechanism.fits(asked)]
+
+
+def _asked_again(wanted: Sequence[Combination], undecided: pl.DataFrame, trials: int) -> list[Asked]:
+    """Return what is measured once more: of the combinations that are undecided so many trials."""
+    rivals = {tuple(key): names for *key, names in undecided.select(*_KEY, "names").iter_rows()}
+    return [(one, rivals[one.key], trials) for one in wanted if one.key in rivals]
+
+
+def _missing(rows: pl.DataFrame, asked: Iterable[Asked]) -> list[Work]:
+    """Return what is asked for, but for the trials that are there."""
+    done: dict[tuple[object, ...], set[tuple[str, int]]] = {}
+    for *key, name, trial in rows.select(*_KEY, "mechanism", "trial").iter_rows():
         done.setdefault(tuple(key), set()).add((name, trial))
     work = []
-    for one in wanted:
-        asked = workload_named(one.workload, one.shape)
-        fitting = [mechanism.name for mechanism in mechanisms if mechanism.fits(asked)]
-        missing = [(name, trial) for trial in range(trials) for name in fitting]
-        if missing := [pair for pair in missing if pair not in done.get(one.key, ())]:
+    for one, names, trials in asked:
+        every = [(name, trial) for trial in range(trials) for name in names]
+        if missing := [pair for pair in every if pair not in done.get(one.key, ())]:
             work.append((one, missing))
-    return kept, work
+    return work
 
 
 def _measured(work: Sequence[Work], seed: int, processes: int) -> Iterator[list[tuple[object, ...]]]:

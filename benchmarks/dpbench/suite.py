@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     add("--mechanisms", nargs="+", metavar="NAME", help=f"{', '.join(OURS)}, or module:function (all of ours)")
     add("--most", type=whole, help="at most so many combinations, drawn at random with the seed")
     add("--trials", type=whole, help="samples of each combination (5)")
+    add("--looks", type=whole, default=1, help="twice as many trials, so often less one, where it is undecided (1)")
     add("--seed", type=whole, default=2016, help="fixes all that is drawn")
     add("--error", choices=("l2", "l1"), default="l2", help="which error the page is about; the file has both")
     add("--processes", type=whole, default=1, help="how many run at once (1)")
@@ -150,7 +151,7 @@ def _run(given: argparse.Namespace, command: str) -> int:
     _check_paths(given)
     results = read_results(given.out) if given.only_page else _measured(given)
     charts = _draw(results, given.page, given.error) if given.page is not None else []
-    text = page(results, command=command, error=given.error, charts=charts)
+    text = page(results, command=command, error=given.error, charts=charts, looks=given.looks)
     if given.page is None:
         print(text)
     else:
@@ -194,6 +195,8 @@ def _measured(given: argparse.Namespace) -> pl.DataFrame:
         processes=given.processes,
         resume=given.resume,
         progress=sys.stderr.isatty(),
+        looks=given.looks,
+        error=given.error,
     )
     took = time.monotonic() - started
     print(f"{len(wanted):,} combinations, {results.height:,} trials, {took:.0f} s", file=sys.stderr)

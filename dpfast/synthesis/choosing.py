@@ -49,8 +49,9 @@ _FULL_CELLS = {1: 0.7, 2: 0.17}
 _FULL, _DENSITY_PARTS = 10.0, 20
 #: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
 _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
-#: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane.
-_CROWDED_CELLS = {1: 0.7, 2: 0.03}
+#: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane; and so many in all
+#: (the number of records is noisy, and single cells tell next to nothing of fewer).
+_CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
 #: Else a closed form is taken from so many on.
 _CROWDED = 2.0
 _MOST_AXES = 2
@@ -111,7 +112,8 @@ def estimate_histogram(
     is the estimate (``"cells without noise"``). They are taken to consist of boxes that are empty, even or uneven, but
     for some spikes; all divisions of a binary tree into boxes are averaged by their probabilities. That lets records
     stand where they are many or alone, and finds the level of the rest; it costs no privacy. Where there are on average
-    fewer than 0.7 records a cell, in scales of the noise (0.03 in the plane), the adaptive hierarchy is taken.
+    fewer than 0.04 records a cell, in scales of the noise (0.01 in the plane), or fewer than 80 in all, the adaptive
+    hierarchy is taken.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
     form where most cells are full: hold ten scales of the noise. (Where that measures cells one by one, sums over large
@@ -141,7 +143,7 @@ def estimate_histogram(
     ...     return dpf.estimate_histogram(counts, workload, epsilon=epsilon, random=SeededRandom(1)).rounds["method"][0]
     >>> chosen(dpf.workloads.prefix(1024), 1.0)
     'adaptive hierarchy'
-    >>> chosen(dpf.workloads.identity(1024), 1.0), chosen(dpf.workloads.identity(1024), 0.001)
+    >>> chosen(dpf.workloads.identity(1024), 1.0), chosen(dpf.workloads.identity(1024), 0.0002)
     ('cells without noise', 'adaptive hierarchy')
 
     """
@@ -195,8 +197,10 @@ class _Choice:
         counted = _considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0)
         taken = _cells_or_best(counted)
         if not is_wide(workload):
-            crowded = _CROWDED_CELLS[axes] if isinstance(taken.strategy, Identity) else _CROWDED
-            return cls(taken, "records", crowded * task.cells * taken.noise.deviation / math.sqrt(2.0))
+            scales = _CROWDED * task.cells
+            if isinstance(taken.strategy, Identity):
+                scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
+            return cls(taken, "records", scales * taken.noise.deviation / math.sqrt(2.0))
         nested = [one.rmse for one in counted if isinstance(one.strategy, (Identity, Nested, Product))]
         if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
             many = _RECORDS_FOR_MARGINALS if isinstance(taken.strategy, MarginalTables) else _MANY_RECORDS

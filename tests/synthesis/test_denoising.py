@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.kernels.histograms.pieces import judge_runs, learn_pieces, merge_runs, weigh_pieces
+from dpfast.kernels.histograms.pieces import judge_runs, learn_pieces, merge_runs, sum_empty, weigh_pieces
 from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_scale
 from dpfast.synthesis.histograms.denoising import denoised, order_of_tree
 from dpfast.testing import SeededRandom
@@ -74,8 +74,10 @@ def test_sorted_runs_and_what_is_learned():
     _, offsets = order_of_tree((5, 6))
     cells = generator.normal(0.0, 1.0, 30)
     runs, places = cells, offsets.size - 1
-    counts, spreads, whole = np.empty((3, 2 * places))
+    counts, spreads, whole, least = np.empty((4, 2 * places))
     evidence, weights = np.empty((2 * places, 3)), np.empty((2 * places, 2))
+    empty = np.empty(31)
+    sum_empty(cells, 1.0, False, 0.01, empty)
     width = 1
     while width <= places:
         if width > 1:
@@ -85,7 +87,7 @@ def test_sorted_runs_and_what_is_learned():
         for first in range(0, places, width):
             own = slice(offsets[first], offsets[first + width])
             assert (runs[own] == np.sort(cells[own])).all()
-        judge_runs(cells, runs, offsets, width, 1.0, False, 0.01, counts, spreads, evidence)
+        judge_runs(cells, runs, empty, offsets, width, 1.0, False, 0.01, counts, spreads, evidence, least)
         width *= 2
     splits, kinds = np.full(7, 0.5), np.full(3, 1 / 3)
     weigh_pieces(offsets, evidence, splits, kinds, whole, weights)
@@ -99,6 +101,30 @@ def test_sorted_runs_and_what_is_learned():
         assert ((splits > 0) & (splits < 1)).all()
         weigh_pieces(offsets, evidence, splits, kinds, whole, weights)
     assert whole[1] > before, "what is learned makes the cells more likely"
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_pieces_that_are_given_up_would_have_had_no_weight(gaussian):
+    """Uneven halves, a spike and steps: without what the parts are known to be worth hardly anything is given up."""
+    generator = np.random.default_rng(11)
+    levels = np.repeat([0.0, 40.0, 3.0, 900.0], 256)
+    cells = np.round(generator.poisson(levels) + generator.laplace(0.0, 2.0, 1024))
+    cells[100] = 5000.0
+    offsets, found = np.arange(1025), []
+    for known in (True, False):
+        counts, spreads, whole, least = np.zeros((4, 2048))
+        evidence, weights, empty = np.empty((2048, 3)), np.empty((2048, 2)), np.empty(1025)
+        sum_empty(cells, 2.0, gaussian, 1e-3, empty)
+        for level in range(11):
+            runs = np.sort(cells.reshape(-1, 2**level), axis=1).reshape(-1)
+            judge_runs(cells, runs, empty, offsets, 2**level, 2.0, gaussian, 1e-3, counts, spreads, evidence, least)
+            if not known:
+                least[:] = -1e300
+        weigh_pieces(offsets, evidence, np.full(11, 0.01), np.array([0.98, 0.01, 0.01]), whole, weights)
+        found.append((evidence, weights))
+    (fewer, weights), (more, expected) = found
+    assert ((fewer < -1e299).sum() - (more < -1e299).sum()) > 0, "some are given up"
+    np.testing.assert_allclose(weights, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (3,), (1, 1), (7, 1), (100,), (5, 3, 2)], ids=str)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from benchmarks.dpbench.certainty import certainty, interval, shares_by
+from benchmarks.dpbench.certainty import certainty, contested, interval, shares_by
 from benchmarks.dpbench.judging import CELL, compared, hindsight, means, regret, regret_by, winners
 from benchmarks.dpbench.questions import WORKLOADS, one_record, scaled_errors, workload_named, workloads_for
 from benchmarks.dpbench.trials import SCHEMA
@@ -163,3 +163,14 @@ def test_a_mechanism_that_refused_is_no_contestant_for_certainty():
     found = certainty(table({"estimate_histogram": [1.0, 1.1], "dawa": [0.1, None], "ahp": [1.0, 1.2]}))
     assert found["ratio"].item() == pytest.approx(1.0, rel=0.1)
     assert certainty(table({"estimate_histogram": [1.0, 1.1]})).is_empty()
+
+
+def test_trials_are_asked_for_where_they_may_decide():
+    """Errors of two laws that overlap are undecided; what is surely worse than the choice needs no more trials."""
+    generator = np.random.default_rng(3)
+    errors = {name: list(np.exp(0.5 * generator.normal(size=6))) for name in ("estimate_histogram", "dawa")}
+    rows = table({**errors, "identity": [100.0, 101.0, 99.0] * 2, "uniform": [0.1] * 6})
+    assert contested(rows)["names"].to_list() == [["estimate_histogram", "dawa"]]
+    near = [1.0, 1.01, 0.99, 1.0] * 5
+    assert contested(table({"estimate_histogram": near, "dawa": near[1:] + near[:1]})).is_empty()
+    assert certainty(rows, looks=4)["lower"].item() < certainty(rows)["lower"].item(), "each look has its part"

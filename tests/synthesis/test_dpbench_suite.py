@@ -224,3 +224,22 @@ def test_combinations_are_drawn_at_random_and_fixed_by_the_seed():
     assert sorted(one.key for one in every) != [one.key for one in every]
     assert len({one.key for one in every}) == len(every) == 2 * (2 * 2 + 2 * 1)
     assert running._WRITE_EVERY <= 30
+
+
+def test_undecided_combinations_get_more_trials_and_only_the_mechanisms_that_need_them():
+    """The choice beside itself under another name is never told from it; the rest of the trials stay what they were."""
+    names = mechanisms_named(["identity", "adaptive_hierarchy", "estimate_histogram"])
+    once, wanted = run(some(), names, 2, None), some()
+    looked = run(wanted, names, 2, None, looks=3)
+    trials = looked.group_by(KEYS[:8]).agg(pl.len())["len"].unique().sort().to_list()
+    assert set(trials) <= {2, 4, 8}
+    assert 8 in trials, trials
+    kept = looked.filter(pl.col("trial") < 2)
+    assert kept.select(FIXED).sort(KEYS).equals(once.select(FIXED).sort(KEYS))
+
+
+def test_a_run_that_is_resumed_looks_at_what_it_would_have(tmp_path):
+    names, path = mechanisms_named(["identity", "estimate_histogram"]), tmp_path / "looks.parquet"
+    whole = run(some(), names, 2, path, looks=3)
+    resumed = run(some(), names, 2, path, looks=3, resume=True)
+    assert resumed.select(FIXED).sort(KEYS).equals(whole.select(FIXED).sort(KEYS))

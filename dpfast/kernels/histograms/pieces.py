@@ -23,7 +23,7 @@ import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
 
-__all__ = ["judge_runs", "learn_pieces", "merge_runs", "restore_cells", "weigh_pieces"]
+__all__ = ["judge_runs", "learn_pieces", "merge_runs", "restore_cells", "sum_empty", "weigh_pieces"]
 
 #: The price of a count, and of a spike's or a single cell's, in nats: found by experiment.
 _PRICE_OF_COUNT = 2.0
@@ -34,6 +34,10 @@ _FAR = 5.0
 _IMPOSSIBLE = -1e300
 #: Parts of a cell's estimate that have less weight are left out.
 _NEGLIGIBLE = 1e-5
+#: What is less likely by so many nats has no weight at all; a split and the kinds of its parts cost no more than these.
+_HOPELESS, _MOST_OF_PRIORS = 60.0, 20.0
+#: So many cells are looked at before it is asked whether the rest can matter.
+_STRIDE = 32
 
 
 @inlined
@@ -81,8 +85,25 @@ def merge_runs(ordered, offsets, width, merged):
 
 
 @kernel
-def judge_runs(cells, ordered, offsets, width, scale, gaussian, spikes, counts, spreads, evidence):
+def sum_empty(cells, scale, gaussian, spikes, sums):
+    """Set ``sums``, a number more than cells, to the evidence that all cells before each are of empty pieces."""
+    noise = scale * scale if gaussian else 2.0 * scale * scale
+    peak = _peak(noise, 0.0, scale, gaussian)
+    highest = peak - _PRICE_OF_SPIKE + math.log(2.0) + math.log(spikes)
+    sums[0] = 0.0
+    for i in range(cells.size):
+        likely = peak - _fall(cells[i], noise, 0.0, scale, gaussian)
+        if cells[i] > 0.0 and likely < highest:
+            likely = max(likely, _spike(cells[i], highest, scale))
+        sums[i + 1] = sums[i] + likely
+
+
+@kernel
+def judge_runs(cells, ordered, empty, offsets, width, scale, gaussian, spikes, counts, spreads, evidence, least):
     """Set each run's count, the variance of its cells' deviations, and its evidence as an empty, even, uneven piece.
+
+    Levels come from the leaves up. ``least`` is what is known of each run's evidence, however it is split: an even or
+    an uneven piece that is hopeless beside that is given up as impossible before all of its cells are looked at.
 
     Parameters
     ----------
@@ -90,11 +111,13 @@ def judge_runs(cells, ordered, offsets, width, scale, gaussian, spikes, counts, 
         As above.
     ordered
         The cells of each run, sorted.
+    empty
+        Of `sum_empty`.
     scale, gaussian
         Of the noise: b of Laplace noise, or the standard deviation of Gaussian noise.
     spikes
         How likely a cell is a spike.
-    counts, spreads, evidence
+    counts, spreads, evidence, least
         What is set, by the number of the run; a row of ``evidence`` for each.
 
     """
@@ -110,12 +133,14 @@ def judge_runs(cells, ordered, offsets, width, scale, gaussian, spikes, counts, 
         counts[k] = spreads[k] = 0.0
         evidence[k, 0] = evidence[k, 1] = 0.0
         evidence[k, 2] = _IMPOSSIBLE
+        least[k] = 0.0
         if size == 0:
             continue
         if size == 1:
             counts[k] = max(cells[first], 0.0)
             evidence[k, 0] = peak - _fall(cells[first], noise, 0.0, scale, gaussian)
             evidence[k, 1] = _spike(counts[k], alone, scale) if cells[first] > 0.0 else _IMPOSSIBLE
+            least[k] = max(evidence[k, 0], evidence[k, 1])
             continue
         # Those near the median: its deviation is told from the lower quarter, as spikes stand above.
         median = 0.5 * (ordered[first + size // 2] + ordered[first + (size - 1) // 2])
@@ -133,42 +158,49 @@ def judge_runs(cells, ordered, offsets, width, scale, gaussian, spikes, counts, 
             squares += (ordered[i] - mean) ** 2
         counts[k] = max(mean, 0.0)
         spreads[k] = squares / max(last - first - 1, 1) - noise
-        for kind in range(3):
-            evidence[k, kind] = _IMPOSSIBLE
-            spread = 0.0 if kind == 0 else (mean if kind == 1 else spreads[k])
-            if kind > 0 and (mean <= 0.0 or spread < mean):
-                break
+        evidence[k, 0] = empty[offsets[(j + 1) * width]] - empty[offsets[j * width]]
+        evidence[k, 1] = _IMPOSSIBLE
+        least[k] = max(evidence[k, 0], least[2 * k] + least[2 * k + 1] - _MOST_OF_PRIORS)
+        # An uneven piece first: where cells are uneven, an even one is soon hopeless beside it.
+        for kind in range(2, 0, -1):
+            spread = mean if kind == 1 else spreads[k]
+            if mean <= 0.0 or spread < mean:
+                continue
             variance = noise + spread
             bend = _bend(variance, scale)
             top = _peak(variance, bend, scale, gaussian)
-            total = 0.0
-            for i in range(offsets[j * width], offsets[(j + 1) * width]):
-                off = cells[i] - (counts[k] if kind > 0 else 0.0)
-                likely = top - _fall(off, variance, bend, scale, gaussian)
-                if off > 0.0 and likely < highest:
-                    likely = max(likely, _spike(off, highest, scale))
-                total += likely
-            if kind > 0:
-                fineness = math.log((mean + scale) * math.sqrt(size / variance)) - 0.5 * _LOG_TWO_PI
-                total -= _PRICE_OF_COUNT + max(fineness, 0.0)
+            fineness = math.log((mean + scale) * math.sqrt(size / variance)) - 0.5 * _LOG_TWO_PI
+            total = -_PRICE_OF_COUNT - max(fineness, 0.0)
             if kind == 2:
                 total -= 0.5 * math.log(size)
-            evidence[k, kind] = total
+            start, end = offsets[j * width], offsets[(j + 1) * width]
+            while start < end and total + (end - start) * max(top, highest) > least[k] - _HOPELESS:
+                stop = min(start + _STRIDE, end)
+                for i in range(start, stop):
+                    off = cells[i] - counts[k]
+                    likely = top - _fall(off, variance, bend, scale, gaussian)
+                    if off > 0.0 and likely < highest:
+                        likely = max(likely, _spike(off, highest, scale))
+                    total += likely
+                start = stop
+            if start == end:
+                evidence[k, kind] = total
+                least[k] = max(least[k], total)
 
 
 @inlined
-def _logsum(one, other):
-    """Return log(exp(one) + exp(other))."""
-    return max(one, other) + math.log1p(math.exp(-abs(one - other)))
+def _part(logarithm, most):
+    """Return exp(logarithm - most), or 0 where that is lost beside 1."""
+    return math.exp(logarithm - most) if logarithm - most > -40.0 else 0.0
 
 
 @inlined
 def _shares(evidence, k, kinds):
     """Return how likely a run is an empty, an even, an uneven piece if it is one."""
     most = max(evidence[k, 0], evidence[k, 1], evidence[k, 2])
-    empty = kinds[0] * math.exp(evidence[k, 0] - most)
-    even = kinds[1] * math.exp(evidence[k, 1] - most)
-    uneven = kinds[2] * math.exp(evidence[k, 2] - most)
+    empty = kinds[0] * _part(evidence[k, 0], most)
+    even = kinds[1] * _part(evidence[k, 1], most)
+    uneven = kinds[2] * _part(evidence[k, 2], most)
     total = empty + even + uneven
     return empty / total, even / total, uneven / total
 
@@ -191,14 +223,17 @@ def weigh_pieces(offsets, evidence, splits, kinds, whole, weights):
             whole[k] = weights[k, 1] = 0.0
             if offsets[j * width] == offsets[(j + 1) * width]:
                 continue
-            piece = _logsum(_logsum(evidence[k, 0] + empty, evidence[k, 1] + even), evidence[k, 2] + uneven)
+            one, two, three = evidence[k, 0] + empty, evidence[k, 1] + even, evidence[k, 2] + uneven
+            most = max(one, two, three)
+            piece = most + math.log(_part(one, most) + _part(two, most) + _part(three, most))
+            whole[k], weights[k, 1] = piece, 1.0
             if width > 1:
                 parts = whole[2 * k] + whole[2 * k + 1] + split
                 piece += stay
-                whole[k] = _logsum(piece, parts)
-            else:
-                whole[k] = piece
-            weights[k, 1] = math.exp(piece - whole[k])
+                most = max(piece, parts)
+                own = _part(piece, most)
+                together = own + _part(parts, most)
+                whole[k], weights[k, 1] = most + math.log(together), own / together
     weights[1, 0] = 1.0
     for k in range(1, 2 * places):
         reached = weights[k, 0]
@@ -245,6 +280,7 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     found, among = 0.25, 1.0
     out[:] = 0.0
     given = np.zeros(out.size)
+    lonely = np.zeros(out.size)
     width, level = places, 0
     while width >= 1:
         for j in range(1 << level):
@@ -262,7 +298,12 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
                     out[first] += weight * count
                     given[first] += weight
                     continue
-                spread = 0.0 if kind == 0 else (count if kind == 1 else spreads[k])
+                among += weight * (last - first)
+                if kind == 0:  # the same for every such piece: below
+                    for i in range(first, last):
+                        lonely[i] += weight
+                    continue
+                spread = count if kind == 1 else spreads[k]
                 variance = noise + spread
                 bend = _bend(variance, scale)
                 top = _peak(variance, bend, scale, gaussian)
@@ -278,9 +319,17 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
                         found += weight * chance
                     out[i] += weight * own
                     given[i] += weight
-                among += weight * (last - first)
         width //= 2
         level += 1
+    top = _peak(noise, 0.0, scale, gaussian)
+    for i in range(out.size):
+        given[i] += lonely[i]
+        if lonely[i] > 0.0 and cells[i] > 0.0:
+            likely = top - _fall(cells[i], noise, 0.0, scale, gaussian)
+            if likely < highest + 20.0:
+                chance = 1.0 / (1.0 + math.exp(min(likely - _spike(cells[i], highest, scale), 700.0)))
+                out[i] += lonely[i] * chance * cells[i]
+                found += lonely[i] * chance
     # What was left out would be missing from sums over many cells.
     for i in range(out.size):
         out[i] /= given[i]

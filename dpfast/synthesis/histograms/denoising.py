@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.kernels.histograms.pieces import judge_runs, learn_pieces, merge_runs, restore_cells, weigh_pieces
+from dpfast.kernels.histograms.pieces import (
+    judge_runs,
+    learn_pieces,
+    merge_runs,
+    restore_cells,
+    sum_empty,
+    weigh_pieces,
+)
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.threads import share, thread_count
 
@@ -61,15 +68,18 @@ class _Pieces:
     def restore(self, cells: Floats, offsets: Whole, scale: float, gaussian: bool, rounds: int, sweeps: int) -> Floats:
         """Return what the cells are expected to hold; learn so often on the way."""
         places = offsets.size - 1
-        counts, spreads, whole = np.empty((3, 2 * places))
+        counts, spreads, whole, least = np.empty((4, 2 * places))
+        empty = np.empty(cells.size + 1)
         evidence, weights = np.empty((2 * places, 3)), np.empty((2 * places, 2))
         out, ordered = np.empty(cells.size), [cells]
         for level in range(1, places.bit_length()):
             ordered.append(np.empty(cells.size))
             merge_runs(ordered[-2], offsets, 2**level, ordered[-1])
         for last in range(rounds - 1, -1, -1):
+            sum_empty(cells, scale, gaussian, self.spikes, empty)
+            of_runs = scale, gaussian, self.spikes, counts, spreads, evidence, least
             for level, runs in enumerate(ordered):
-                judge_runs(cells, runs, offsets, 2**level, scale, gaussian, self.spikes, counts, spreads, evidence)
+                judge_runs(cells, runs, empty, offsets, 2**level, *of_runs)
             weigh_pieces(offsets, evidence, self.splits, self.kinds, whole, weights)
             for _ in range(sweeps):
                 learn_pieces(offsets, evidence, weights, self.splits, self.kinds)
