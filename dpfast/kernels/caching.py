@@ -54,4 +54,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd

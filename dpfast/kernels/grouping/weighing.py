@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd

@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd

@@ -205,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd

@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): dbc65cd4b804a35c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
