@@ -72,17 +72,18 @@ def points_of(column: Column, grid: PublicGrid, neighbors: Neighbors) -> NDArray
 
 def floats_of(column: Column, largest: float, neighbors: Neighbors) -> NDArray[np.float64]:
     """Return a column's values as floats within a magnitude, sorted; nulls and NaN as in `points_of`, 0 for them."""
-    parts = [np.empty(0)]
+    values, kept = np.empty(column.length), 0
     for start in range(0, column.length, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, column.length)
         block = as_floats(column.block(start, stop))
         missing = column.missing(start, stop)
         absent = np.isnan(block) if missing is None else np.isnan(block) | missing
-        if neighbors == "add_remove":
-            block = block[~absent]
-        else:
+        if neighbors != "add_remove":
             block[absent] = 0.0
-        parts.append(np.clip(block, -largest, largest))
-    values = np.concatenate(parts)
+        elif absent.any():
+            block = block[~absent]
+        np.clip(block, -largest, largest, out=values[kept : kept + block.size])
+        kept += block.size
+    values = values[:kept]
     values.sort()
     return values
