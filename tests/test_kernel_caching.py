@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pkgutil
 from importlib import import_module
 
@@ -71,23 +70,6 @@ def test_what_was_kept_is_found_again(tmp_path):
         None,
     ]
     assert len(list(tmp_path.glob("*.nbc"))) == 2
-
-
-def test_code_of_earlier_sources_is_removed(tmp_path):
-    """What is young may be another process's, which lists it in a moment; other kernels' files are theirs."""
-    for stamp in ("first", "second"):
-        files(tmp_path, stamp).save(("int64",), f"{stamp} code")
-    old, other = sorted(tmp_path.glob("*.nbc")), tmp_path / "kernel-12.py311.5b68.nbc"
-    assert len(old) == 2
-    other.touch()
-    for path in (*old, other):
-        os.utime(path, (1, 1))
-    made = files(tmp_path, "third")
-    made.save(("int64",), "third code")
-    made.save(("float64",), "another signature")
-    assert len(list(tmp_path.glob("*.nbc"))) == 3
-    assert other.exists()
-    assert files(tmp_path, "third").load(("int64",)) == "third code"
 
 
 def test_every_kernel_is_kept_so():

@@ -9,17 +9,11 @@ versions of the source, have one file; a process whose entry in the list is lost
 from __future__ import annotations
 
 import hashlib
-import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
 
 __all__ = ["keep_signatures_apart"]
-
-#: Seconds: what another process keeps at this time, and will list, is younger. If not, it compiles once more.
-_YOUNG = 600.0
 
 
 class _FilesBySignature(IndexDataCacheFile):  # type: ignore[misc]
@@ -30,18 +24,7 @@ class _FilesBySignature(IndexDataCacheFile):  # type: ignore[misc]
         of_source = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()
         name = f"{self._index_name.removesuffix('.nbi')}.{of_source[:24]}.nbc"
         self._save_data(name, data)
-        before = self._load_index()
-        self._save_index({**before, key: name})
-        if not before:
-            self._remove_stale(name)
-
-    def _remove_stale(self, kept: str) -> None:
-        """Remove code of earlier sources and versions, which no list names any more, but none that is being written."""
-        beginning, now = self._index_name.removesuffix(".nbi") + ".", time.time()
-        for path in Path(self._cache_path).glob("*.nbc"):
-            with suppress(OSError):  # another process removes it as well
-                if path.name.startswith(beginning) and path.name != kept and path.stat().st_mtime < now - _YOUNG:
-                    path.unlink()
+        self._save_index({**self._load_index(), key: name})
 
 
 def keep_signatures_apart(dispatcher: Any) -> None:
@@ -54,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

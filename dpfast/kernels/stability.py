@@ -161,4 +161,4 @@ def steepest_gap(x, decay, first, last, least, most, span):
     return best
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

@@ -106,11 +106,13 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
         wished = ", ".join(wish.said(planned[name]) for name, wish in wishes.items())
     grouping = Grouping(entries, keys, unit.column, *request.limits, request.population, where=where)
     drawn = drawn_parts(planned.values())
+    refusal = None
     try:
         aggregation = prepare(source, grouping, exact_measures(part.measure for part in drawn))
-    except ColumnError:
-        _check_columns(planned, columns)
-        raise
+    except ColumnError as error:
+        refusal = error
+    if refusal is not None:
+        raise _by_its_query(refusal, planned, columns)
     if key_share is not None and isinstance(key_share.rule, (Weights, Policy)):
         assert isinstance(aggregation, Aggregation)
         aggregation = replace(aggregation, lists_groups=True)
@@ -135,13 +137,15 @@ def draw_up_groups(request: Request) -> GroupBlueprint:
     return replace(blueprint, warnings=caveats(request, blueprint.budget, key_share))
 
 
-def _check_columns(planned: Mapping[str, Sequence[Part]], columns: pl.Schema) -> None:
-    """Refuse the first query whose column is missing, or of a dtype that it cannot be asked of, by its name."""
+def _by_its_query(refusal: ColumnError, planned: Mapping[str, Sequence[Part]], columns: pl.Schema) -> ColumnError:
+    """Return the refusal of a column by the name of the first query that is refused so; as it is where none is."""
     for name, parts in planned.items():
         try:
             plan_contributions(exact_measures(one.measure for one in drawn_parts([parts])), columns)
         except ColumnError as error:
-            raise ColumnError(f"the query {name!r}: {error}") from None
+            if str(error) == str(refusal):
+                return ColumnError(f"the query {name!r}: {error}")
+    return refusal
 
 
 def read_whole_budget(request: Request) -> Budget:

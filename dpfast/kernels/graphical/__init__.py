@@ -1,4 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

@@ -39,4 +39,4 @@ def weigh_groups(stops, groups, done, weights, out):
         start = stop
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

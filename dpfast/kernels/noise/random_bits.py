@@ -126,4 +126,4 @@ def respond_numbers(values, flips, fair, released):
         released[row] = choose(value < _TWO, own, other)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

@@ -165,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

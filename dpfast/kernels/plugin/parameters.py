@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638

@@ -185,4 +185,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 9986fd8027b7d7dd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
