@@ -114,7 +114,8 @@ def test_control_c_in_a_process_of_its_own_keeps_what_was_measured(tmp_path):
     """The first case is done in a moment; the second takes minutes."""
     command = [sys.executable, "-m", "dpfast", "bench", "accounting", "--only", "o", "--out", "out.parquet"]
     program = (
-        "import time\n"
+        "import signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "from dpfast.bench import running\n"
         "from dpfast.bench.cases import SUITES, Case, Measured\n"
         "first = Case('speed', 'first', lambda wish: [Measured('dpfast', 1, (1.0,))])\n"
