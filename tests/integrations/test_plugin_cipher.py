@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -65,3 +66,22 @@ def test_widths_follow_features():
     assert vector_blocks({"aes": True}) == 1
     assert vector_blocks({"aes": True, "vaes": True, "avx2": True}) == 2
     assert vector_blocks({"aes": True, "vaes": True, "avx2": True, "avx512f": True}) == 4
+
+
+@pytest.mark.parametrize(("blocks", "processor"), [(1, "haswell"), (2, "znver3"), (4, "icelake-server")])
+def test_vectors_are_encrypted_side_by_side(blocks, processor):
+    """A round of eight vectors is a loop's turn: unrolled, LLVM would encrypt one vector after the other."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu=processor, features="+aes", opt=3)
+    module = llvm.parse_assembly(encryption(blocks))
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_unrolling = True
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    body = machine.emit_assembly(module).split("dpfast_fill_words:")[1]
+    rounds = re.findall(r"\bv?aesenc\s.*", body)
+    assert len(rounds) == 8
+    # All eight with the round's one key, none of them between two others' ends.
+    assert len(re.findall(r"\bv?aesenclast\s", body)) == 8
