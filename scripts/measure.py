@@ -12,6 +12,8 @@ as it is measured, so that a run that is stopped loses none; those that it did n
 
 Where the processor has AVX-512, every row runs a second time as if it had AVX2 alone: Numba compiles for a Haswell
 core, and NumPy takes its code for one. The keystream is OpenSSL's in both, and what Polars does is Polars' affair.
+Where it has AVX2 alone, it measures that column, and the others of a row stay as they were written; the page says which
+processor each figure is of, and which are of kernels that have changed since (benchmarks/origins.py).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import origins  # noqa: E402
 from dpfast.bench import in_turns, seconds_of  # noqa: E402
 from dpfast.bench.showing import human  # noqa: E402
 
@@ -42,7 +45,10 @@ turns in one process, a process for each row, one thread unless said; a ratio is
 depend on the machine. A column's heading names the instruction set that it was measured with; for that of AVX2 on a
 processor with AVX-512, Numba compiled for a Haswell core and NumPy took its code for one. "Words and bytes alone" is
 what remains of noise when nothing is computed: its random words are made, the values read and a result is written.
+
+Times in the second column are those of AVX-512, unless they say AVX2. The columns were measured on:
 """
+HEADER = ["what", "dpfast", "beside it, in the same run: AVX-512", "the same with AVX2 alone", "peers, per value"]
 #: The kernels of a processor without AVX-512, which are compiled once and kept.
 AVX2_KERNELS = Path(tempfile.gettempdir()) / f"dpfast-kernels-of-avx2-{os.getuid()}"
 
@@ -82,21 +88,33 @@ def avx2_alone() -> dict[str, str]:
     }
 
 
-def rows_of_comparisons(only: str, failed: list[str]) -> Iterator[list[str]]:
-    """Measure the rows with these words in their names, one after the other; names of those that fail are added."""
+def rows_of_comparisons(only: str, failed: list[str]) -> Iterator[tuple[list[str], str]]:
+    """Measure the rows with these words in their names, one after the other; names of those that fail are added.
+
+    Each comes with the digest of its kernels.
+    """
     from benchmarks.comparisons import COMPARISONS
 
     for comparison in COMPARISONS:
         if only not in comparison.name or not comparison.is_possible:
             continue
         try:
-            row = _in_own_process(comparison.name, {})
-            narrow = _in_own_process(comparison.name, avx2_alone())["ratio"] if has_avx512() else ""
+            found = _in_own_process(comparison.name, {})
+            narrow = _in_own_process(comparison.name, avx2_alone()) if has_avx512() else found
         except subprocess.CalledProcessError:
             failed.append(comparison.name)
             continue
-        cells = [comparison.name, row["time"], row["beside"], narrow, row["peers"]]
-        yield cells if has_avx512() else [*cells[:3], *cells[4:]]
+        yield cells_of(comparison.name, found, narrow), found["kernels"]
+
+
+def cells_of(name: str, found: dict[str, str], narrow: dict[str, str]) -> list[str]:
+    """Return the cells of a row from what was found here, and with AVX2 alone; what cannot be found here stays."""
+    if has_avx512():
+        return [name, found["time"], found["beside"], narrow["ratio"], found["peers"]]
+    before = {row[0]: row for row in rows_written()}.get(name)
+    if before and not before[1].endswith("(AVX2)"):
+        return [*before[:3], narrow["ratio"], before[4]]
+    return [name, f"{found['time']} (AVX2)", "", found["beside"], found["peers"]]
 
 
 def _in_own_process(name: str, environment: dict[str, str]) -> dict[str, str]:
@@ -141,17 +159,20 @@ def measure(name: str) -> dict[str, str]:
         "beside": f"{ratio} {of} {comparison.baseline} {aim}",
         "ratio": f"{ratio} {aim}",
         "peers": peers,
+        "kernels": origins.digest_of_kernels(),
     }
 
 
-def rows_of_processes() -> Iterator[list[str]]:
-    """Measure what whole processes take, one row after the other."""
+def rows_of_processes() -> Iterator[tuple[list[str], str]]:
+    """Measure what whole processes take, one row after the other; no kernels are known of them."""
     with tempfile.TemporaryDirectory() as folder:
-        for row in _rows_of_processes(Path(folder)):
-            yield [*row[:3], "", *row[3:]] if has_avx512() else row
+        for name, taken, beside in _rows_of_processes(Path(folder)):
+            ratio = beside if "(goal" in beside else "; ".join(filter(None, (taken, beside)))
+            found = {"time": taken, "beside": beside, "ratio": ratio, "peers": ""}
+            yield cells_of(name, found, found | {"ratio": ""} if has_avx512() else found), ""
 
 
-def _rows_of_processes(folder: Path) -> Iterator[list[str]]:
+def _rows_of_processes(folder: Path) -> Iterator[tuple[str, str, str]]:
     import polars as pl
 
     # Modules are compiled to bytecode once, as they are when a package is installed.
@@ -185,28 +206,28 @@ def _rows_of_processes(folder: Path) -> Iterator[list[str]]:
     run(charges)  # compiles bytecode
     in_memory, durable = map(float, run(charges)[1].split())
     beside = f"{durable:,.0f} a second durable (fsync each)"
-    yield ["Single charges", f"{in_memory:,.0f} a second in memory", beside, ""]
+    yield "Single charges", f"{in_memory:,.0f} a second in memory", beside
     imported = usual_seconds("-c", "import dpfast") - usual_seconds("-c", "pass")
-    yield ["`import dpfast`", human(imported), "", ""]
+    yield "`import dpfast`", human(imported), ""
     first = "import numpy as np, dpfast as dpf; dpf.laplace(np.arange(1000), 2.0)"
     run(first, "kernels of a run that compiles bytecode too")
     cold = run(first, "kernels")[0]
     warm = usual_seconds("-c", first, cache="kernels")
-    yield ["First noisy column, new process", human(warm), f"with a cold kernel cache {human(cold)}", ""]
+    yield "First noisy column, new process", human(warm), f"with a cold kernel cache {human(cold)}"
     call = (
         "import numpy as np, dpfast as dpf, time; x = np.arange(1000); dpf.laplace(x, 2.0); t = time.perf_counter()\n"
         "for _ in range(2000): dpf.laplace(x, 2.0)\n"
         "print((time.perf_counter() - t) / 2000)"
     )
     single = statistics.median(float(run(call)[1]) for _ in range(3))
-    yield ["One call on 1,000 values", human(single), "", ""]
-    yield ["`dpfast --help`", human(usual_seconds("-m", "dpfast", "--help")), "", ""]
+    yield "One call on 1,000 values", human(single), ""
+    yield "`dpfast --help`", human(usual_seconds("-m", "dpfast", "--help")), ""
     rows = folder / "rows.parquet"
     pl.DataFrame({"shop": range(1000), "person": range(1000)}).write_parquet(rows)
     asked = ["--by", "shop", "--count", "--unit", "person", "--max-groups", "2", "--max-rows", "9"]
     asked += ["--epsilon", "1", "--delta", "1e-7"]
     explained = usual_seconds("-m", "dpfast", "explain", str(rows), *asked)
-    yield ["`dpfast explain FILE`", human(explained), "", ""]
+    yield "`dpfast explain FILE`", human(explained), ""
     for name, beside, goal in (
         ("Count into 10^6 integer keys", "the plain query's", 1.5),
         ("Count, 10^5 units bounded to 10 groups", "the plain query's", 1.5),
@@ -217,7 +238,7 @@ def _rows_of_processes(folder: Path) -> Iterator[list[str]]:
     ):
         peaks = {side: float(run(PEAK.format(name=name, side=side))[1]) for side in ("ours", "baseline")}
         verdict = f"{peaks['ours'] / peaks['baseline']:.2f} of {beside} (goal {goal:g})"
-        yield [f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict, ""]
+        yield f"{name}: peak memory, data included", f"{peaks['ours']:.0f} MB", verdict
 
 
 def main() -> None:
@@ -237,17 +258,15 @@ def main() -> None:
     if arguments.row:
         json.dump(measure(arguments.row), sys.stdout)
         return
-    if arguments.write and arguments.only and any(len(row) != len(_header()) for row in rows_written()):
-        raise SystemExit("benchmarks/measured.md was written on a processor of another kind: measure all rows")
     failed: list[str] = []
     rows: list[list[str]] = []
-    for row in itertools.chain(
+    for row, kernels in itertools.chain(
         rows_of_comparisons(arguments.only, failed), () if arguments.only else rows_of_processes()
     ):
         rows.append(row)
         print(" | ".join(row), file=sys.stderr, flush=True)
         if arguments.write:
-            write(_with_those_written(row))
+            write(_with_those_written(row), row, kernels)
     print(_table(rows))
     if arguments.write and not arguments.only:
         write(rows)  # without rows that are measured no more
@@ -255,24 +274,15 @@ def main() -> None:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def _header() -> list[str]:
-    sets = ["AVX-512", "the same with AVX2 alone"] if has_avx512() else ["the processor's own instructions"]
-    return ["what", "dpfast", f"beside it, in the same run: {sets[0]}", *sets[1:], "peers, per value"]
-
-
 def _table(rows: list[list[str]]) -> str:
-    header = _header()
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
+    return "\n".join("| " + " | ".join(row) + " |" for row in [HEADER, ["---"] * len(HEADER), *rows])
 
 
 def _with_those_written(measured: list[str]) -> list[list[str]]:
-    """Return this row and the others of benchmarks/measured.md, in the order of the table.
-
-    Rows of a processor of another kind, which have other columns, do not stay.
-    """
+    """Return this row and the others of benchmarks/measured.md, in the order of the table."""
     from benchmarks.comparisons import COMPARISONS
 
-    rows = {row[0]: row for row in rows_written() if len(row) == len(measured)} | {measured[0]: measured}
+    rows = {row[0]: row for row in rows_written()} | {measured[0]: measured}
     order = [comparison.name for comparison in COMPARISONS]
     others = [name for name in rows if name not in order]
     return [rows[name] for name in (*order, *others) if name in rows]
@@ -283,8 +293,8 @@ def headlines(rows: list[list[str]]) -> str:
     from benchmarks.comparisons import HEADLINES
 
     lines = ["| what | dpfast | beside it |", "| --- | --- | --- |"]
-    for name, taken, beside, *_, peers in (row for row in rows if row[0] in HEADLINES):
-        ratio = beside.partition(" (goal")[0]
+    for name, taken, beside, narrow, peers in (row for row in rows if row[0] in HEADLINES):
+        ratio = (beside or narrow).partition(" (goal")[0]
         first_peer = peers.partition(", ")[0].replace(" faster than", "")
         # Columns of a telephone are narrow: a cell has one short line.
         lines.append(f"| {name} | {taken} | {ratio}{'; ' * bool(peers)}{first_peer} |")
@@ -312,10 +322,30 @@ def rows_written() -> list[list[str]]:
     return [[cell.strip() for cell in cells] for cells in table]
 
 
-def write(rows: list[list[str]]) -> None:
-    """Write all rows to benchmarks/measured.md, and the headlines into README.md."""
-    (ROOT / "benchmarks" / "measured.md").write_text(f"{ABOUT}\n{_table(rows)}\n{limits(rows)}")
+def write(rows: list[list[str]], measured: list[str] | None = None, kernels: str = "") -> None:
+    """Write all rows to benchmarks/measured.md, and the headlines into README.md.
+
+    Of the one that was measured just now, the digest of the kernels is given.
+    """
+    page = ROOT / "benchmarks" / "measured.md"
+    known, names = origins.read_origins(page.with_suffix(".json")), [row[0] for row in rows]
+    if measured is not None:
+        here, wide = origins.processor(), has_avx512()
+        columns = {origins.AVX512: here} if wide else {}
+        if measured[3] or not wide:  # what whole processes take is not measured twice
+            columns[origins.AVX2] = f"{here}, as one without AVX-512" if wide else here
+        origins.note(known, measured[0], columns, kernels)
+    origins.write_origins(page.with_suffix(".json"), known, names)
+    head = "\n".join([ABOUT, *origins.lines_of_processors(known, names)])
+    page.write_text(f"{head}\n\n{_table(rows)}\n{earlier_kernels(known, names)}{limits(rows)}")
     write_headlines(rows)
+
+
+def earlier_kernels(known: origins.Origins, names: list[str]) -> str:
+    """Return the list of the rows whose kernels have changed since a column was measured."""
+    lines = origins.lines_of_earlier_kernels(known, names)
+    about = "Figures of earlier code: files of these rows' kernels have changed since, or what they were was not kept."
+    return "\n".join(["", "## Of earlier kernels", "", about, "", *lines, ""]) if lines else ""
 
 
 def write_headlines(rows: list[list[str]]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.comparisons import COMPARISONS, HEADLINES, Comparison
 from benchmarks.limits import LIMITS, is_below_goal
+from benchmarks.origins import digest_of_kernels
 
 SIZE = 100_000
 #: Rows in which every value waits for the disk, opens a file or is a call of its own.
@@ -25,6 +26,8 @@ FEWER = {
     "1,000 selections, a call each, 1,000": 1_000,
 }
 ROOT = Path(__file__).resolve().parent.parent
+#: The cells of a row, and the digest of its kernels.
+Measured = tuple[list[str], str]
 NAMES = [comparison.name for comparison in COMPARISONS]
 
 
@@ -92,8 +95,8 @@ def test_a_run_that_is_stopped_has_written_what_it_measured(
     """Rows that it did not come to stay as they were, in the order of the table; so does what an earlier stop left."""
     for stopped_after in (NAMES[:2], NAMES[2:3]):
 
-        def stopped(only: str, failed: list[str], some: Sequence[str] = stopped_after) -> Iterator[list[str]]:
-            yield from ([name, f"new {name}", "", "", ""] for name in some)
+        def stopped(only: str, failed: list[str], some: Sequence[str] = stopped_after) -> Iterator[Measured]:
+            yield from (([name, f"new {name}", "", "", ""], "") for name in some)
             raise KeyboardInterrupt
 
         monkeypatch.setattr(measure, "rows_of_comparisons", stopped)
@@ -106,18 +109,63 @@ def test_a_run_that_is_stopped_has_written_what_it_measured(
 
 def test_a_whole_run_keeps_no_row_of_before(measure: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [[name, "new", "", "", ""] for name in NAMES[1:]]
-    monkeypatch.setattr(measure, "rows_of_comparisons", lambda only, failed: iter(rows[:-1]))
-    monkeypatch.setattr(measure, "rows_of_processes", lambda: iter(rows[-1:]))
+    given = [(row, "") for row in rows]
+    monkeypatch.setattr(measure, "rows_of_comparisons", lambda only, failed: iter(given[:-1]))
+    monkeypatch.setattr(measure, "rows_of_processes", lambda: iter(given[-1:]))
     for arguments, left in (([], 1 + len(NAMES)), (["--write", "--only", "a"], 1 + len(NAMES)), (["--write"], None)):
         monkeypatch.setattr(sys, "argv", ["measure.py", *arguments])
         measure.main()
         assert left is None or len(measure.rows_written()) == left
     assert measure.rows_written() == rows
-    # On a processor of another kind a part of the table would stand beside other columns.
+
+
+def test_a_processor_without_avx512_writes_its_own_column(
+    measure: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What AVX-512 took stays, and the page says of which processor it is, and where kernels have changed since."""
+    found = {"time": "4 ms", "beside": "2.0 of the time of B (goal 9)", "ratio": "2.0 (goal 9)", "peers": "P"}
+    kernels = dict.fromkeys(NAMES[:2], "one")
+    monkeypatch.setattr(measure, "_in_own_process", lambda name, _: found | {"kernels": kernels[name]})
+    monkeypatch.setattr(measure, "rows_of_processes", lambda: iter([]))
+    possible = [row for row in COMPARISONS if row.name in kernels]
+    monkeypatch.setattr("benchmarks.comparisons.COMPARISONS", possible)
+    monkeypatch.setattr(sys, "argv", ["measure.py", "--write"])
+    monkeypatch.setattr(measure.origins, "processor", lambda: "a wide one")
+    measure.main()
+    wide = ["4 ms", found["beside"], found["ratio"], "P"]
+    assert measure.rows_written() == [[name, *wide] for name in NAMES[:2]]
+    page = tmp_path / "benchmarks" / "measured.md"
+    assert "- AVX2 alone: a wide one, as one without AVX-512, 2 rows." in page.read_text()
+    assert "Of earlier kernels" not in page.read_text()
+
+    kernels[NAMES[1]] = "another"
+    found |= {"time": "7 ms", "beside": "3.0 of the time of B (goal 9)", "ratio": "3.0 (goal 9)", "peers": "Q"}
     monkeypatch.setattr(measure, "has_avx512", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["measure.py", "--write", "--only", "a"])
-    with pytest.raises(SystemExit, match="another kind: measure all rows"):
-        measure.main()
+    monkeypatch.setattr(measure.origins, "processor", lambda: "a narrow one")
+    measure.main()
+    assert measure.rows_written() == [[name, *wide[:2], found["ratio"], "P"] for name in NAMES[:2]]
+    assert "- AVX-512: a wide one, 2 rows.\n- AVX2 alone: a narrow one, 2 rows." in page.read_text()
+    earlier = page.read_text().partition("## Of earlier kernels")[2]
+    assert f"- AVX-512: {NAMES[1]}." in earlier
+    assert NAMES[0] not in earlier.replace(NAMES[1], "")
+    kernels[NAMES[0]] = "another"
+    measure.main()
+    assert "- AVX-512: all rows." in page.read_text()
+    # A row that was never measured elsewhere has no figure of AVX-512.
+    monkeypatch.setattr(measure, "rows_written", list)
+    assert measure.cells_of(NAMES[0], found, found) == [NAMES[0], "7 ms (AVX2)", "", found["beside"], "Q"]
+
+
+def test_kernels_are_known_by_their_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A comment, such as the stamp of all kernels, changes no digest; a line of code does."""
+    module = ModuleType("dpfast.kernels.invented")
+    module.__file__ = str(tmp_path / "invented.py")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    digests = []
+    for text in ("one = 1\n# Stamp: 1\n", "one = 1\n# Stamp: 2\n", "one = 2\n# Stamp: 2\n"):
+        Path(module.__file__).write_text(text)
+        digests.append(digest_of_kernels())
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_rows_below_a_goal_are_known() -> None:

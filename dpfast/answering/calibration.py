@@ -22,6 +22,7 @@ from dpfast.columns.fresh import fresh_array
 from dpfast.errors import ColumnError, ParameterError, Words
 from dpfast.exact.amounts import charge_units, to_float
 from dpfast.kernels.amounts.calibrating import scale_laplace
+from dpfast.kernels.ranges import all_within
 from dpfast.ledger import ChargeColumns
 from dpfast.ledger.filters import refuse_rho
 from dpfast.mechanisms.noise.calibration import analytic_gaussian_ratios
@@ -52,6 +53,8 @@ _MakePart: TypeAlias = "Callable[[_Chosen, Floats], Part]"
 #: Above this rho of one query Laplace noise has the smaller variance: continuous noise where e**2/4 is above
 #: e + exp(-e) - 1, discrete noise (less its own e**2/4 > e tanh(e/2), as if it were continuous) above the second.
 _GAUSSIAN_UP_TO = {"continuous": 1.634, "discrete": 3.67}
+#: The largest scale below 2**25, from which on integers are drawn on coarser grids.
+_LARGEST_DISCRETE = math.nextafter(2.0**25, 0.0)
 # Covers the roundings of the scale and of the ledger's rho, so that no query is charged more than was asked.
 _RHO_ROOM = 1.0 + 2.0**-36
 _NAME = "a column's name, or a number for all rows"
@@ -272,7 +275,7 @@ class Rows:
         if not self.whole:
             return Laplace, {"scale": scale, "sensitivity": size}
         steps = size[:1] if size.strides == (0,) else size
-        if scale.max() < 2.0**25 and (np.floor(steps) == steps).all():
+        if all_within(scale, 0.0, _LARGEST_DISCRETE) and (np.floor(steps) == steps).all():
             return DiscreteLaplace, {"scale": scale, "sensitivity": size}
         return Pure, {"epsilon": epsilon * (1.0 + 2.0**-50)}
 
@@ -286,7 +289,7 @@ class Rows:
 
     def _check_scale(self, scale: Floats) -> None:
         largest = 2.0**60 if self.whole else 2.0**960
-        if not (scale.max() <= largest and scale.min() >= 2.0**-960):
+        if not all_within(scale, 2.0**-960, largest):
             row = int(np.argmax(~((scale <= largest) & (scale >= 2.0**-960))))
             raise ParameterError(
                 f"epsilon[{row}]",
@@ -322,7 +325,7 @@ def _is_none(delta: Any) -> bool:
 
 
 def _check_range(amounts: Floats, largest: float, argument: str) -> None:
-    if not (amounts.min() >= 1e-18 and amounts.max() <= largest):
+    if not all_within(amounts, 1e-18, largest):
         row = int(np.argmax(~((amounts >= 1e-18) & (amounts <= largest))))
         raise ParameterError(f"{argument}[{row}]", float(amounts[row]), f"a number from 1e-18 to {largest:g}")
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.columns.column import BLOCK_ROWS
 from dpfast.columns.kinds import borrow
 from dpfast.errors import ParameterError
 
@@ -77,6 +76,8 @@ def borrow_scale(scale: Any, length: int, argument: str = "scale") -> float | ND
         scale = scale[()]
     if isinstance(scale, (int, float, Decimal, Fraction, np.generic, complex, str, bytes, type(None))):
         return _number_rounded_up(scale, argument)
+    from dpfast.kernels.ranges import all_within  # not at the top: it takes long, and numbers do without
+
     column = borrow(scale, argument)
     if column.length != length:
         mend = "pass one number, or one for each row"
@@ -88,13 +89,10 @@ def borrow_scale(scale: Any, length: int, argument: str = "scale") -> float | ND
     scales: NDArray[np.float64] = given.astype(np.float64, copy=False)
     if given.dtype == np.int64:
         _refuse_inexact(given, scales, argument)
-    for start in range(0, length, BLOCK_ROWS):
-        block = scales[start : start + BLOCK_ROWS]
-        # Written so that a NaN, which minimum and maximum both pass on, fails.
-        if not (block.min() >= LOWEST_SCALE and block.max() <= HIGHEST_SCALE):
-            row = start + int(np.argmin((block >= LOWEST_SCALE) & (block <= HIGHEST_SCALE)))
-            raise _error(argument, f"{argument}[{row}]", scales[row].item(), f"a number {_RANGE}")
     scales.setflags(write=False)
+    if not all_within(scales, LOWEST_SCALE, HIGHEST_SCALE):
+        row = int(np.argmin((scales >= LOWEST_SCALE) & (scales <= HIGHEST_SCALE)))
+        raise _error(argument, f"{argument}[{row}]", scales[row].item(), f"a number {_RANGE}")
     return scales
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -21,6 +23,8 @@ from dpfast.showing import Facts, Shown
 __all__ = ["Charge", "ChargeColumns", "Item", "check_text", "recorded"]
 
 _Item = TypeVar("_Item", "Charge", "ChargeColumns")
+
+_LEAST_POSITIVE, _LARGEST_FINITE = math.nextafter(0.0, 1.0), sys.float_info.max
 
 #: Kinds of events that come as columns, and what their parameters are called.
 COLUMN_KINDS: dict[str, type] = {kind.__name__: kind for kind, facts in FACTS.items() if facts.in_ledger_columns}
@@ -204,6 +208,7 @@ class ChargeColumns(Shown):
             LIMB_BITS,
             sum_amounts,
         )
+        from dpfast.kernels.ranges import all_within
 
         if COLUMN_KINDS.get(getattr(self.kind, "__name__", "")) is not self.kind:
             raise ParameterError("kind", self.kind, f"one of the events {', '.join(COLUMN_KINDS)}")
@@ -223,7 +228,7 @@ class ChargeColumns(Shown):
                 if not good or (name == "charged_delta" and not column.max() < 1.0):
                     raise ParameterError(name, Words("a column"), "amounts from 1e-18 to 1e6, or for delta to below 1")
                 self._totals[name] = wholes * UNITS_PER_ONE + (highs << LIMB_BITS) + lows
-            elif not (_one_of_equal(column).min() > 0 and _one_of_equal(column).max() < np.inf):  # so where one is NaN
+            elif not all_within(_one_of_equal(column), _LEAST_POSITIVE, _LARGEST_FINITE):
                 raise ParameterError(name, Words("a column"), "positive finite numbers")
         for name, kind in get_type_hints(self.kind).items():
             column = _one_of_equal(self.parameters[name])

@@ -14,23 +14,48 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.intrinsics import add, bit_and, bit_xor, choose, fused_multiply_add
+from dpfast.kernels.intrinsics import (
+    add,
+    bit_and,
+    bit_xor,
+    bits_of_f64,
+    choose,
+    fused_multiply_add,
+    low_product,
+    shift_left,
+    shift_right,
+    subtract,
+)
 from dpfast.kernels.parameters import at
 
 __all__ = ["LIMB_BITS", "intervals_of_floats", "intervals_of_integers", "scale_laplace", "sum_amounts"]
 
 #: Sums of parts are kept in two halves, which do not overflow below 2**33 rows.
 LIMB_BITS = 30
-_LOW = np.int64((1 << LIMB_BITS) - 1)
-_HALF = np.int64(LIMB_BITS)
+_LIMB, _LIMB_DOWN = 2.0**LIMB_BITS, 2.0**-LIMB_BITS
+_LOW, _HALF = np.uint64((1 << LIMB_BITS) - 1), np.uint64(LIMB_BITS)
+_MIDDLE, _BITS_OF_MIDDLE = 2.0**52, np.uint64(0x4330000000000000)
+#: The largest float64 below 2**63.
+_LARGEST_BELOW = 9223372036854774784.0
 _ABOVE, _RAISED = 1.0 + 2.0**-51, 1.0 + 2.0**-50
 _UNITS = 1e18
 _LARGEST_I64, _SMALLEST_I64, _ZERO = np.int64(2**63 - 1), np.int64(-(2**63)), np.int64(0)
+_NONE, _WORD = np.uint64(0), np.uint64(32)
+
+
+@inlined
+def _small(x):
+    """Return a whole number from 0 to 2**52, exclusive, as uint64: AVX2 has no instruction that converts it."""
+    return subtract(bits_of_f64(x + _MIDDLE), _BITS_OF_MIDDLE)
 
 
 @inlined
 def _units_of(x):
-    """Return (whole, part) of an amount from 1e-18 to 10**6."""
+    """Return (whole, part) of an amount from 1e-18 to 10**6, uint64.
+
+    The part of what was written is its digits, fewer than 10**15, times 10**3, 10**6 or 10**9; that of another
+    amount is a float below 2**60, which two limbs hold exactly: product and sum of integers serve both.
+    """
     power = choose(x < 1.0, 1e15, choose(x < 1e3, 1e12, 1e9))
     rest = choose(x < 1.0, 1e3, choose(x < 1e3, 1e6, 1e9))
     n = np.rint(x * power)
@@ -40,25 +65,27 @@ def _units_of(x):
     # The fraction is exact; its product is within half an ulp, and this ceiling above it.
     fraction = np.ceil((above - floor_above) * _UNITS * _ABOVE)
     written = (n / power == x) & (n <= 1e15)
-    whole = np.int64(choose(written, floor, floor_above))
-    digits = choose(written, fused_multiply_add(-power, floor, n), fraction)
-    return whole, np.int64(digits) * np.int64(choose(written, rest, 1.0))
+    high = np.floor(fraction * _LIMB_DOWN)
+    first = _small(choose(written, fused_multiply_add(-power, floor, n), high))
+    second = _small(choose(written, 0.0, fused_multiply_add(-_LIMB, high, fraction)))
+    part = add(low_product(first, _small(choose(written, rest, _LIMB))), second)
+    return _small(choose(written, floor, floor_above)), part
 
 
 @kernel
 def sum_amounts(amounts):
     """Return whether all amounts are from 1e-18 to 10**6, and their sum: wholes, high and low bits of the parts.
 
-    ``amounts`` is float64; the parts are split at LIMB_BITS.
+    ``amounts`` is float64; the parts are split at LIMB_BITS. Where an amount is out of range the sums say nothing.
     """
-    good, wholes, highs, lows = True, _ZERO, _ZERO, _ZERO
+    good, wholes, highs, lows = True, _NONE, _NONE, _NONE
     for i in range(amounts.size):
         x = amounts[i]
         good &= (x >= 1e-18) & (x <= 1e6)
         whole, part = _units_of(x)
-        wholes += whole
-        highs += part >> _HALF
-        lows += bit_and(part, _LOW)
+        wholes = add(wholes, whole)
+        highs = add(highs, shift_right(part, _HALF))
+        lows = add(lows, bit_and(part, _LOW))
     return good, wholes, highs, lows
 
 
@@ -81,7 +108,10 @@ def intervals_of_integers(answers, scale, reach, lower, upper):
     """Set bounds around integer answers: within ``scale * reach + 1``, saturating at the bounds of int64."""
     for i in range(answers.size):
         x = np.int64(answers[i])
-        h = np.int64(np.floor(fused_multiply_add(at(scale, i), reach, 1.0)))
+        far = np.floor(fused_multiply_add(at(scale, i), reach, 1.0))
+        far = choose(far < _LARGEST_BELOW, far, _LARGEST_BELOW)
+        high = np.floor(far * 2.0**-32)
+        h = np.int64(add(shift_left(_small(high), _WORD), _small(fused_multiply_add(-(2.0**32), high, far))))
         below, above = add(x, -h), add(x, h)
         below = choose(bit_and(bit_xor(x, -h ^ -1), bit_xor(x, below)) < _ZERO, _SMALLEST_I64, below)
         above = choose(bit_and(bit_xor(x, h ^ -1), bit_xor(x, above)) < _ZERO, _LARGEST_I64, above)
@@ -97,4 +127,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
