@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Findings", "calls", "collect"]
 
 #: Calls that find facts, where all others return what is wrong.
-_FACTS, _KEYSTREAM = "facts", "keystream"
+_PROCESSOR, _KEYSTREAM = "processor", "keystream"
 
 
 @dataclass
@@ -24,8 +24,8 @@ class Findings:
 
     Attributes
     ----------
-    facts
-        Versions and the like, by name.
+    processor
+        What is known of the processor, by name.
     right, not_asked
         The names of what is as it must be, and of what there was no time for.
     wrong
@@ -37,7 +37,7 @@ class Findings:
 
     """
 
-    facts: dict[str, str] = field(default_factory=dict)
+    processor: dict[str, str] = field(default_factory=dict)
     right: list[str] = field(default_factory=list)
     not_asked: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -48,14 +48,14 @@ class Findings:
 def calls() -> dict[str, Callable[[], Any]]:
     """Return all calls by name: noise first, which most people draw first, and what compiles fast before the rest."""
     from dpfast.cli.doctor.checks import CHECKS
-    from dpfast.cli.doctor.machine import facts, keystream_speed
+    from dpfast.cli.doctor.machine import keystream_speed, processor
     from dpfast.cli.doctor.noise import KINDS, wrong_noise
 
     def wrong_answer(check: Check) -> list[str]:
         return [] if check.answer() == check.expected() else ["another answer than it must be"]
 
     return {
-        _FACTS: facts,
+        _PROCESSOR: processor,
         _KEYSTREAM: keystream_speed,
         **{f"{kind} noise with fresh keys": partial(lambda one: list(wrong_noise(one)), kind) for kind in KINDS},
         **{check.name: partial(wrong_answer, check) for check in CHECKS},
@@ -67,7 +67,7 @@ def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> F
     found, number = Findings(), 0
     for kind, what in messages:
         if kind == "names":
-            found.not_asked, number = [name for name in what if name not in (_FACTS, _KEYSTREAM)], len(what)
+            found.not_asked, number = [name for name in what if name not in (_PROCESSOR, _KEYSTREAM)], len(what)
         elif kind == "kernels":
             found.kernels = what
         elif kind == "begin":
@@ -78,8 +78,8 @@ def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> F
                 found.wrong.append(f"{name}: the process that drew it died with exit code {told}")
             elif kind == "raised":
                 found.wrong.append(f"{name}: {told}")
-            elif name == _FACTS:
-                found.facts = told
+            elif name == _PROCESSOR:
+                found.processor = told
             elif name == _KEYSTREAM:
                 found.keystream = told
             else:

@@ -36,11 +36,12 @@ def doctor(ask_all: bool) -> int:
     finished beside it, and kept.
     """
     from dpfast.cli.doctor import asking, workers
+    from dpfast.cli.doctor.machine import versions
 
     begun = time.perf_counter()
     with counted_bar() as begin:
         found = asking.collect(workers.made(asking.__name__, math.inf if ask_all else _SECONDS), begin)
-    known, (loaded, compiled, place), wrong = found.facts, found.kernels, found.wrong
+    known, (loaded, compiled, place), wrong = versions() | found.processor, found.kernels, found.wrong
     kept = {"loaded": loaded, "compiled": compiled, "place": place}
     seconds = time.perf_counter() - begun
     if wants_document():
@@ -54,8 +55,11 @@ def doctor(ask_all: bool) -> int:
         write_document(machine=known, **more, seconds=seconds)
         return int(ExitCode.REFUTED if wrong else ExitCode.DONE)
     if found.keystream is not None:
-        known["keystream"] += f", {found.keystream / 1e9:.1f} GB a second in one thread"
-    known["kernels"] = f"{loaded} loaded from the cache, {compiled} compiled now; kept in {place}"
+        made_by = f"{known['keystream']}, " if "keystream" in known else ""
+        known["keystream"] = made_by + f"{found.keystream / 1e9:.1f} GB a second in one thread"
+    known["kernels"] = f"{loaded} loaded from the cache, {compiled} compiled now" + (
+        f"; kept in {place}" if place else ""
+    )
     print_table(["what", "found"], known.items(), left=2)
     for line in wrong:
         click.echo(f"WRONG: {line}")
