@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dpfast.errors import DataError, ParameterError
+from dpfast.errors import DpfastError, ParameterError
 
 from .datasets import Dataset, folder_datasets, known, named
 from .drawing import draw_errors, draw_regret
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         return _run(given, _command(sys.argv[1:] if arguments is None else arguments))
-    except (ParameterError, DataError) as error:
+    except DpfastError as error:
         print(f"accuracy: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -148,6 +148,7 @@ def _run(given: argparse.Namespace, command: str) -> int:
     if given.list:
         _show_datasets()
         return 0
+    _check_packages(charts=given.page is not None)
     _check_paths(given)
     results = read_results(given.out) if given.only_page else _measured(given)
     charts = _draw(results, given.page, given.error) if given.page is not None else []
@@ -158,6 +159,14 @@ def _run(given: argparse.Namespace, command: str) -> int:
         given.page.write_text(text)
         print(given.page)
     return 0
+
+
+def _check_packages(*, charts: bool) -> None:
+    """Say before the run what it would lack after it: what judges needs SciPy, and charts need matplotlib."""
+    if find_spec("scipy") is None:
+        raise DpfastError("errors are judged by SciPy, which is not installed; run pip install 'dpfast[synthesis]'")
+    if charts and find_spec("matplotlib") is None:
+        print("not drawn: charts of the page (pip install matplotlib)", file=sys.stderr)
 
 
 def _check_paths(given: argparse.Namespace) -> None:

@@ -116,7 +116,7 @@ def draw_planned_errors(
         "error": np.concatenate([np.asarray(line, np.float64) for line in errors.values()]),
         "query": np.repeat(names, len(budgets)).tolist(),
     }
-    named = {"format": "~g", "labelOverlap": True, "tickCount": 6}
+    named = {"format": ",~g", "labelOverlap": True, "tickCount": 6}
     base = alt.Chart(rows_of(columns)).encode(
         x=alt.X("budget:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=number_axis(kind, **named)),
         y=alt.Y("error:Q", scale=alt.Scale(type="log"), axis=number_axis(what, **named)),

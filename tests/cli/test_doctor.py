@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import dpfast as dpf
 from dpfast.cli.commands import main
-from dpfast.cli.doctor import asking, checks, noise
+from dpfast.cli.doctor import asking, checks, noise, warming, workers
 from dpfast.cli.doctor.checks import CHECKS, Check, fingerprint
 from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
 from dpfast.cli.doctor.warming import CALLS
@@ -62,7 +62,7 @@ def test_every_folder_of_kernels_has_an_answer_that_is_known():
 @pytest.fixture
 def here(monkeypatch):
     """Ask in this process, where what is asked can be exchanged."""
-    monkeypatch.setattr(asking, "told_in_time", lambda seconds: asking.told_of_everything())
+    monkeypatch.setattr(workers, "made", lambda module, seconds: workers.made_here(asking.calls()))
 
 
 @pytest.mark.statistical
@@ -85,27 +85,26 @@ def test_what_there_is_no_time_for_is_named(monkeypatch):
     assert done.exit_code == 0
     assert "nothing could be asked within 0." in done.stdout
     messages = [("names", ["one", "two"]), ("begin", "one"), ("done", ("one", [])), ("begin", "two")]
-    monkeypatch.setattr(asking, "told_in_time", lambda seconds: iter(messages))
+    monkeypatch.setattr(workers, "made", lambda module, seconds: iter(messages))
     done = CliRunner().invoke(main, ["doctor"])
     assert "1 of 2 as they must be" in done.stdout
     assert "there was no time to compile and ask: two\n" in done.stdout
     assert json.loads(CliRunner().invoke(main, ["doctor", "--json"]).stdout)["not_asked"] == ["two"]
 
 
-def _program(code):
-    """Return a program that tells of two calls; the code is the first of them."""
-    lines = (
-        "yield 'names', ['one', 'two']",
-        "yield 'begin', 'one'",
-        code,
-        "yield 'done', ('one', [])",
-        "time.sleep(600)",
-    )
-    return (
-        "from dpfast.cli.doctor import asking\nimport os, time\ndef told():\n"
-        + textwrap.indent("\n".join(lines), " ")
-        + "\nasking.told_of_everything = told\nasking.tell()"
-    )
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Return what makes calls of one's own the doctor's, here and in processes of its own: their bodies by name."""
+
+    def written(**bodies):
+        lines = ["import os, time", *(f"def {name}():\n{textwrap.indent(body, ' ')}" for name, body in bodies.items())]
+        names = ", ".join(f"{name!r}: {name}" for name in bodies)
+        (tmp_path / "made_up.py").write_text("\n".join([*lines, f"def calls(): return {{{names}}}"]))
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(asking, "__name__", "made_up")
+        monkeypatch.setattr(warming, "__name__", "made_up")
+
+    return written
 
 
 def _ends(process, seconds=120):
@@ -120,20 +119,23 @@ def _ends(process, seconds=120):
 
 
 @pytest.mark.parametrize("reader", ["terminal", "pipe"])
-def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, reader):
+def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, made_up, reader):
     """The command is back in time, also for who reads its output to the end; what it was at is kept, and no more begun.
 
-    In the other process the first call ends when the command has, and leaves a file; the second would take minutes.
+    In the other process the first call ends when the command has, and leaves a file; the second would leave another.
     """
-    kept, go, noted = tmp_path / "kept", tmp_path / "go", tmp_path / "process"
-    work = (
-        f"open({str(noted)!r}, 'w').write(str(os.getpid()))\n"
+    kept, more, go, noted = tmp_path / "kept", tmp_path / "more", tmp_path / "go", tmp_path / "process"
+    made_up(
+        one=f"open({str(noted)!r}, 'w').write(str(os.getpid()))\n"
         f"while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
-        f"open({str(kept)!r}, 'w').close()"
+        f"open({str(kept)!r}, 'w').close()\nreturn []",
+        two=f"open({str(more)!r}, 'w').close()\nreturn []",
     )
     code = (
-        "from dpfast.cli.doctor import asking, commands\nfrom dpfast.cli.commands import main\n"
-        f"asking._PROGRAM = {_program(work)!r}\ncommands._SECONDS = 8.0\nmain(['doctor'])"
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from dpfast.cli.doctor import asking, commands, workers\nfrom dpfast.cli.commands import main\n"
+        "asking.__name__ = 'made_up'\nworkers.process_count = lambda: 1\n"
+        "commands._SECONDS = 8.0\nmain(['doctor'])"
     )
     stream = subprocess.PIPE if reader == "pipe" else open(tmp_path / "out", "w+b")  # noqa: SIM115
     done = subprocess.run([sys.executable, "-c", code], stdout=stream, stderr=subprocess.STDOUT, check=True)
@@ -146,22 +148,50 @@ def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, reader)
     go.touch()
     assert _ends(other)
     assert kept.exists()
+    assert not more.exists()
 
 
-def test_an_interrupt_ends_both():
-    messages = asking.told_in_time(600.0)
+def test_an_interrupt_ends_all(monkeypatch):
+    monkeypatch.setattr(workers, "process_count", lambda: 2)
+    messages = workers.made(asking.__name__, 600.0)
     assert next(messages)[0] == "names"
-    other = messages.gi_frame.f_locals["process"]
+    others = [worker.process for worker in messages.gi_frame.f_locals["workers"]]
+    assert len(others) == 2
     messages.close()
-    assert other.poll() is not None
+    assert all(other.poll() is not None for other in others)
 
 
-def test_a_process_that_dies_is_told(monkeypatch):
-    """A processor without what the kernels were compiled for ends the process, not the command."""
-    monkeypatch.setattr(asking, "_PROGRAM", _program("os.abort()"))
-    done = CliRunner().invoke(main, ["doctor", "--all"])
+def test_calls_are_made_at_once(tmp_path, made_up, monkeypatch):
+    """Each of two calls waits for what the other leaves: one process alone would never end. Each is made once."""
+    monkeypatch.setattr(workers, "process_count", lambda: 2)
+    meet = "open({own!r}, 'a').write('x')\nwhile not os.path.exists({other!r}): time.sleep(0.01)\nreturn []"
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    made_up(one=meet.format(own=one, other=two), two=meet.format(own=two, other=one), three="return []")
+    found = asking.collect(workers.made("made_up"), lambda name, number: None)
+    assert sorted(found.right) == ["one", "three", "two"]
+    assert (tmp_path / "one").read_text() == (tmp_path / "two").read_text() == "x"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_process_that_dies_is_told(made_up, monkeypatch, processes):
+    """A processor without what the kernels were compiled for ends the process, not the command; others go on."""
+    monkeypatch.setattr(workers, "process_count", lambda: processes)
+    made_up(one="os.abort()", two="return []")
+    done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
     assert done.exit_code == 1
-    assert "WRONG: one: the process that drew it died with exit code -6" in done.stdout
+    found = json.loads(done.stdout)
+    assert found["wrong"] == ["one: the process that drew it died with exit code -6"]
+    assert found["not_asked"] == (["two"] if processes == 1 else [])
+
+
+def test_a_call_that_fails_while_compiling_is_told(made_up):
+    made_up(one="return None", two="1 // 0")
+    done = CliRunner().invoke(main, ["warmup"])
+    assert done.exit_code == 1
+    assert "FAILED: two: ZeroDivisionError: integer division or modulo by zero" in done.stdout
+    made_up(one="os.abort()")
+    done = CliRunner().invoke(main, ["warmup", "--json"])
+    assert json.loads(done.stdout)["failed"] == ["one: its process died with exit code -6"]
 
 
 @pytest.mark.usefixtures("here")

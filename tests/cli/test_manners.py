@@ -83,7 +83,7 @@ COMMANDS = {
         ["doctor"], 0,
         {"machine", "checks", "wrong", "not_asked", "keystream_bytes_a_second", "kernels", "seconds"},
     ),
-    "warmup": (["warmup"], 0, {"kernels", "seconds"}),
+    "warmup": (["warmup"], 0, {"kernels", "failed", "seconds"}),
     "init": (["init", "trips.parquet", "--out", "start.py"], 0, {"out", "columns"}),
     "completion": (["completion", "bash"], 0, {"shell", "program"}),
     "demo": (["demo"], 0, {"folder", "files", "flights", "rows", "columns", "why_empty", "ledger"}),

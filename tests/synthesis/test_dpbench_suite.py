@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.dpbench import running
+from benchmarks.dpbench import running, suite
 from benchmarks.dpbench.datasets import named
 from benchmarks.dpbench.judging import means
 from benchmarks.dpbench.mechanisms import OURS, mechanisms_named
@@ -177,6 +177,17 @@ def test_wrong_arguments_are_one_line(arguments, why, capsys):
     told = capsys.readouterr().err
     assert why in told
     assert told.count("\n") == 1
+
+
+def test_what_is_not_installed_is_said_before_the_run(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(suite, "find_spec", lambda name: None)
+    assert main(["--quick", "--page", str(tmp_path / "page.md")]) == 2
+    assert "pip install 'dpfast[synthesis]'" in capsys.readouterr().err
+    monkeypatch.setattr(suite, "find_spec", lambda name: None if name == "matplotlib" else name)
+    monkeypatch.setattr(suite, "_measured", lambda given: pytest.fail("nothing is to be measured here"))
+    with pytest.raises(pytest.fail.Exception):
+        main(["--quick", "--page", str(tmp_path / "page.md")])
+    assert capsys.readouterr().err == "not drawn: charts of the page (pip install matplotlib)\n"
 
 
 @pytest.mark.parametrize("arguments", [["--scales", "0"], ["--epsilons", "-1"], ["--trials", "2.5"], ["--sides", "x"]])

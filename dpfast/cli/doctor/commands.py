@@ -31,15 +31,17 @@ def doctor(ask_all: bool) -> int:
     answers are known on every processor; and shows versions, the processor's vectors, the speed of the keystream, and
     where compiled kernels are kept. It exits with 1 if an answer is wrong.
 
-    It takes less than ten seconds. In a new installation kernels have to be compiled first: it then names what there
-    was no time for, and goes further the next time. What was being compiled is finished beside it, and kept.
+    It takes less than ten seconds. In a new installation kernels have to be compiled first, as many at once as there
+    are cores: it then names what there was no time for, and goes further the next time. What was being compiled is
+    finished beside it, and kept.
     """
-    from dpfast.cli.doctor import asking
+    from dpfast.cli.doctor import asking, workers
+    from dpfast.cli.doctor.machine import versions
 
     begun = time.perf_counter()
     with counted_bar() as begin:
-        found = asking.collect(asking.told_in_time(math.inf if ask_all else _SECONDS), begin)
-    known, (loaded, compiled, place), wrong = found.facts, found.kernels, found.wrong
+        found = asking.collect(workers.made(asking.__name__, math.inf if ask_all else _SECONDS), begin)
+    known, (loaded, compiled, place), wrong = versions() | found.processor, found.kernels, found.wrong
     kept = {"loaded": loaded, "compiled": compiled, "place": place}
     seconds = time.perf_counter() - begun
     if wants_document():
@@ -53,8 +55,11 @@ def doctor(ask_all: bool) -> int:
         write_document(machine=known, **more, seconds=seconds)
         return int(ExitCode.REFUTED if wrong else ExitCode.DONE)
     if found.keystream is not None:
-        known["keystream"] += f", {found.keystream / 1e9:.1f} GB a second in one thread"
-    known["kernels"] = f"{loaded} loaded from the cache, {compiled} compiled now; kept in {place}"
+        made_by = f"{known['keystream']}, " if "keystream" in known else ""
+        known["keystream"] = made_by + f"{found.keystream / 1e9:.1f} GB a second in one thread"
+    known["kernels"] = f"{loaded} loaded from the cache, {compiled} compiled now" + (
+        f"; kept in {place}" if place else ""
+    )
     print_table(["what", "found"], known.items(), left=2)
     for line in wrong:
         click.echo(f"WRONG: {line}")
@@ -78,27 +83,37 @@ def doctor(ask_all: bool) -> int:
     epilog="\b\nExample:\n  dpfast warmup",
 )
 @JSON
-def warmup() -> None:
+def warmup() -> int:
     """Make small calls of everything with compiled loops, for the types of columns that are common.
 
-    Compiled code is kept, and later processes load it: where nobody may write to the folder of the package, in the
-    user's cache folder, or where NUMBA_CACHE_DIR says.
+    As many are made at once as there are cores. Compiled code is kept, and later processes load it: where nobody may
+    write to the folder of the package, in the user's cache folder, or where NUMBA_CACHE_DIR says.
+
+    Exit code 1: a call failed, or its process died.
     """
-    from dpfast.cli.doctor.checks import CHECKS
-    from dpfast.cli.doctor.machine import compiled_kernels
-    from dpfast.cli.doctor.warming import CALLS
-    from dpfast.testing import SeededRandom
+    from dpfast.cli.doctor import warming, workers
 
     begun = time.perf_counter()
-    with counted_bar(len(CHECKS) + len(CALLS)) as begin:
-        for check in CHECKS:
-            begin(check.name)
-            check.draw(SeededRandom(1))
-        for name, call in CALLS.items():
-            begin(name)
-            call()
-    (loaded, compiled, place), seconds = compiled_kernels(), time.perf_counter() - begun
+    kernels: tuple[int, int, str | None] = (0, 0, None)
+    number, failed = 0, list[str]()
+    with counted_bar() as begin:
+        for kind, what in workers.made(warming.__name__):
+            if kind == "names":
+                number = len(what)
+            elif kind == "begin":
+                begin(what, number)
+            elif kind == "kernels":
+                kernels = what
+            elif kind == "raised":
+                failed.append(f"{what[0]}: {what[1]}")
+            elif kind == "died":
+                failed.append(f"{what[0]}: its process died with exit code {what[1]}")
+    (loaded, compiled, place), seconds = kernels, time.perf_counter() - begun
     if wants_document():
-        write_document(kernels={"loaded": loaded, "compiled": compiled, "place": place}, seconds=seconds)
+        kept = {"loaded": loaded, "compiled": compiled, "place": place}
+        write_document(kernels=kept, failed=failed, seconds=seconds)
     else:
         click.echo(f"{compiled} kernels compiled, {loaded} were ready ({seconds:.0f} s); kept in {place}")
+        for line in failed:
+            click.echo(f"FAILED: {line}")
+    return int(ExitCode.REFUTED if failed else ExitCode.DONE)

@@ -10,11 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
-
-from dpfast.randomness import Keystream, Purpose, SystemRandom
-
-__all__ = ["compiled_kernels", "facts", "keystream_speed"]
+__all__ = ["compiled_kernels", "keystream_speed", "processor", "versions"]
 
 _PACKAGES = ("dpfast", "numpy", "numba", "llvmlite", "polars", "pyarrow", "cryptography")
 _OPTIONAL = ("duckdb", "pyspark", "pandas", "psycopg", "altair")
@@ -39,16 +35,22 @@ def _vectors() -> str:
     return f"of 128 bits ({processor})"
 
 
-def facts() -> dict[str, str]:
-    """Return what is known before anything is drawn."""
-    from dpfast.kernels.keystream import can_fill
-
+def versions() -> dict[str, str]:
+    """Return what is known without loading any package: of a slow machine, too, at once."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     installed = {package: _version(package) for package in (*_PACKAGES, *_OPTIONAL)}
     return {
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         **{package: found for package, found in installed.items() if found is not None},
         "cores": str(cores),
+    }
+
+
+def processor() -> dict[str, str]:
+    """Return how wide the processor's vectors are, and what makes the keystream."""
+    from dpfast.kernels.keystream import can_fill
+
+    return {
         "vectors": _vectors(),
         "keystream": "compiled, several blocks of AES at once" if can_fill() else "OpenSSL",
     }
@@ -56,6 +58,10 @@ def facts() -> dict[str, str]:
 
 def keystream_speed() -> float:
     """Return how many random bytes a thread makes in a second."""
+    import numpy as np
+
+    from dpfast.randomness import Keystream, Purpose, SystemRandom
+
     words, buffer, made = (
         Keystream(SystemRandom().key()).words(Purpose.NOISE),
         np.empty(_CHUNK_BYTES // 4, np.uint32),

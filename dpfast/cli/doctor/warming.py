@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 
 import dpfast as dpf
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "calls"]
 
 _ROWS = 4096
 
@@ -77,3 +78,18 @@ def _noise() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 CALLS: dict[str, Callable[[], object]] = {**dict(_noise()), **dict(_releases()), **dict(_histograms())}
+
+
+def calls() -> dict[str, Callable[[], None]]:
+    """Return all calls by name, those of checks.py among them; none returns what it made."""
+    from dpfast.cli.doctor.checks import CHECKS
+    from dpfast.testing import SeededRandom
+
+    def silent(call: Callable[[], object]) -> Callable[[], None]:
+        def made() -> None:
+            call()
+
+        return made
+
+    checks: dict[str, Callable[[], object]] = {check.name: partial(check.draw, SeededRandom(1)) for check in CHECKS}
+    return {name: silent(call) for name, call in {**checks, **CALLS}.items()}
