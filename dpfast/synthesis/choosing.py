@@ -47,10 +47,13 @@ _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 _RECORDS_FOR_MARGINALS = 70.0
 #: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
-#: Clear cells are taken where the noise of the full ones adds up to so much of a closed form's error at most. There
-#: they must hold so many scales of the noise on average, in proportion to their number and not below a tenth; five
-#: times as many for marginals, of which closed forms err less. Fewer cells than so many cannot be told by the look.
-_LITTLE, _IN_FULL_CELLS, _LEAST_IN_FULL_CELLS, _TIMES_FOR_MARGINALS, _TOLD = 0.5, 1500.0, 0.1, 5.0, 5.0
+#: Clear cells are taken where the noise of the full ones adds up to so much of a closed form's error at most.
+_LITTLE = 0.5
+#: If it does, they must hold so many scales of the noise on average; fewer cells in proportion less, but not below a
+#: tenth; for marginals, of which closed forms err less, five times that.
+_IN_FULL_CELLS, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
+#: The look cannot tell fewer full cells from none.
+_TOLD = 5.0
 #: What looks for full cells and for the number of records.
 _LOOK = Look(15, 15)
 #: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
@@ -86,12 +89,13 @@ def estimate_histogram(
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
         that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
-        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. Where the number of
-        records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), or a
-        fiftieth for the density: the sum of all counts, each of which counts no more than ten scales of the noise,
-        which a record changes by 1 at most. The rest pays for the method that this noisy number chooses. By adaptive
-        composition both together cost at most the budget. What takes noise out of measured cells and tables sees
-        nothing but these, the noisy number of records and the public noise.
+        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
+        cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
+        is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells:
+        the sum of all counts, each of which counts no more than ten scales of the noise, which a record changes by 1 at
+        most. The rest pays for the method that these noisy numbers choose. By adaptive composition all together cost at
+        most the budget. What takes noise out of measured cells and tables sees nothing but these, the noisy number of
+        records and the public noise.
 
     Parameters
     ----------
@@ -123,16 +127,23 @@ def estimate_histogram(
     hierarchy is taken.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
-    form where most cells are full: hold ten scales of the noise. (Where that measures cells one by one, sums over large
-    boxes of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
+    form where many cells are full, which hold ten scales of the noise: seven tenths of the cells along one axis, and
+    1.2 times the power 0.75 of their number in the plane. (Where that measures cells one by one, sums over large boxes
+    of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
     hierarchy comes near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are
     measured as tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are
     expected to hold given all of them is found as for cells, and their product, or their least squares where an
     attribute is in several tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon
     above about 4) leaves the choice to closed forms alone.
 
-    Where the tree's first look finds fewer than 20 records, in scales of the noise that is left, the rest of the budget
-    counts them once more, and they are spread evenly (``"number of records"``): nothing else could be seen of them.
+    Where so few cells are full that their noise adds up to at most half of what the closed form errs, and they hold
+    nearly all records, cells are measured one by one for such queries too, and those that are not clearly full are 0
+    (``"clear cells"``). "Nearly all" is 1500 scales of the noise a full cell, less in proportion where there are fewer,
+    down to 150, and five times that for marginals.
+
+    Fewer than 20 records at the tree's root, in scales of the noise that is left, are counted once more with the rest
+    of the budget and spread evenly (``"number of records"``): nothing else could be seen of them. From 20 to 60 a tenth
+    of the rest counts them once more before that is decided.
 
     References
     ----------
@@ -185,17 +196,17 @@ class _Choice:
     closed
         The strategy that is taken unless others are.
     least
-        From how many records on, which the tree's root counts; 0 for any number.
+        From how many records on; 0 for any number.
     look
-        What looks for the number of records, and of full cells, in the root's place; None for nothing.
+        What counts these and full cells; None where the root of a tree counts records, if anything does.
     full_cells
-        From how many full cells on it is taken as well.
+        From how many full cells on the strategy is taken whatever the number of records.
     cells
-        Every cell by itself, of which the clear ones are taken...
+        Every cell by itself, if that may be taken for the clear ones.
     few_cells
-        ...up to so many full ones...
+        It is up to so many full ones...
     in_full_cells
-        ...that hold on average, if they are so many, so many scales of the noise.
+        ...if so many hold this on average, in scales of the noise.
 
     """
 
@@ -240,7 +251,7 @@ class _Choice:
         full = max(seen.full_cells, _TOLD)
         if full > self.few_cells:
             return False
-        on_average = self.in_full_cells * max(full / self.few_cells, _LEAST_IN_FULL_CELLS) * seen.scale
+        on_average = self.in_full_cells * max(full / self.few_cells, _LEAST_PART) * seen.scale
         return seen.records[0] >= on_average * full
 
     def is_closed(self, seen: Seen) -> bool:

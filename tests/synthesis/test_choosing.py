@@ -10,8 +10,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.mechanisms.noise import integer_noise as noise
-from dpfast.synthesis.histograms.looking import records_within
 from dpfast.synthesis.histograms import tree_noise
+from dpfast.synthesis.histograms.looking import records_within
 from dpfast.testing import SeededRandom
 
 
