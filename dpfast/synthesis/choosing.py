@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,9 @@ from dpfast.strategies.matrix_mechanism import draw_cells, draw_columns
 from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.clear_cells import clear_cells
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
+from dpfast.synthesis.histograms.looking import Look, Seen
 from dpfast.synthesis.histograms.sums_of_boxes import with_sums_of_boxes
 from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.synthesis.histograms.tree_noise import Noise
@@ -43,10 +45,17 @@ __all__ = ["estimate_histogram"]
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or fewer for marginals, as the noise is taken out of them...
 _RECORDS_FOR_MARGINALS = 70.0
-#: ...or so many cells are full, along one axis and in the plane, where a full one counts as one and others in part.
-_FULL_CELLS = {1: 0.7, 2: 0.17}
-#: Cells are full from so many scales of the noise on; so many thousandths of the budget look for them.
-_FULL, _DENSITY_PARTS = 10.0, 20
+#: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
+_FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
+#: Clear cells are taken where the noise of the full ones adds up to so much of a closed form's error at most.
+_LITTLE = 0.5
+#: If it does, they must hold so many scales of the noise on average; fewer cells in proportion less, but not below a
+#: tenth; for marginals, of which closed forms err less, five times that.
+_IN_FULL_CELLS, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
+#: The look cannot tell fewer full cells from none.
+_TOLD = 5.0
+#: What looks for full cells and for the number of records.
+_LOOK = Look(15, 15)
 #: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
 _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
 #: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane; and so many in all
@@ -55,8 +64,9 @@ _CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
 #: Else a closed form is taken from so many on.
 _CROWDED = 2.0
 _MOST_AXES = 2
-#: Fewer records, in scales of the noise that the rest of the budget buys, are counted and nothing else.
-_FEW = 20.0
+#: Fewer records, in scales of the noise that the rest of the budget buys, are counted and nothing else; if there are
+#: fewer than the second, a share of the rest counts them once more before that is decided.
+_FEW, _CLEARLY_MORE, _DOUBT = 20.0, 60.0, 0.1
 
 
 def estimate_histogram(
@@ -79,12 +89,13 @@ def estimate_histogram(
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
         that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
-        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. Where the number of
-        records decides, a twentieth of the budget pays for it (nothing under "replace", where it is public), or a
-        fiftieth for the density: the sum of all counts, each of which counts no more than ten scales of the noise,
-        which a record changes by 1 at most. The rest pays for the method that this noisy number chooses. By adaptive
-        composition both together cost at most the budget. What takes noise out of measured cells and tables sees
-        nothing but these, the noisy number of records and the public noise.
+        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
+        cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
+        is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells:
+        the sum of all counts, each of which counts no more than ten scales of the noise, which a record changes by 1 at
+        most. The rest pays for the method that these noisy numbers choose. By adaptive composition all together cost at
+        most the budget. What takes noise out of measured cells and tables sees nothing but these, the noisy number of
+        records and the public noise.
 
     Parameters
     ----------
@@ -116,16 +127,23 @@ def estimate_histogram(
     hierarchy is taken.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
-    form where most cells are full: hold ten scales of the noise. (Where that measures cells one by one, sums over large
-    boxes of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
+    form where many cells are full, which hold ten scales of the noise: seven tenths of the cells along one axis, and
+    1.2 times the power 0.75 of their number in the plane. (Where that measures cells one by one, sums over large boxes
+    of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
     hierarchy comes near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are
     measured as tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are
     expected to hold given all of them is found as for cells, and their product, or their least squares where an
     attribute is in several tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon
     above about 4) leaves the choice to closed forms alone.
 
-    Where the tree's first look finds fewer than 20 records, in scales of the noise that is left, the rest of the budget
-    counts them once more, and they are spread evenly (``"number of records"``): nothing else could be seen of them.
+    Where so few cells are full that their noise adds up to at most half of what the closed form errs, and they hold
+    nearly all records, cells are measured one by one for such queries too, and those that are not clearly full are 0
+    (``"clear cells"``). "Nearly all" is 1500 scales of the noise a full cell, less in proportion where there are fewer,
+    down to 150, and five times that for marginals.
+
+    Fewer than 20 records at the tree's root, in scales of the noise that is left, are counted once more with the rest
+    of the budget and spread evenly (``"number of records"``): nothing else could be seen of them. From 20 to 60 a tenth
+    of the rest counts them once more before that is decided.
 
     References
     ----------
@@ -152,20 +170,21 @@ def estimate_histogram(
     choice = _Choice.of(task)
     prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)
     records = None if prepared.records is None else (prepared.records, 0.0)
-    if choice.asks is not None and not choice.is_closed(task, prepared, noise):
-        tree = Tree(task, prepared, noise, _DENSITY_PARTS if choice.asks == "density" else 0)
-        if choice.asks == "density" or not choice.is_crowded(tree):
-            few = prepared.records is None and tree.signal < _FEW
-            if few:
-                tree.count_again()
-            else:
-                tree.grow(show)
-            estimate, name = tree.estimate(), "number of records" if few else "adaptive hierarchy"
-            estimate.rounds = estimate.rounds.select(pl.lit(name).alias("method"), pl.all())
-            return estimate
+    taken, is_clear = choice.closed, False
+    if choice.look is not None:
+        seen = choice.look.at(task, prepared, noise)
+        records = seen.records
+        if choice.cells is not None and choice.is_sparse(seen):
+            taken, is_clear = choice.cells, True
+        elif not choice.is_closed(seen):
+            return _grown(Tree(task, prepared, noise, choice.look.spent(task)), prepared, show)
+    elif choice.least:
+        tree = Tree(task, prepared, noise)
         records = float(tree.levels[0].value[0]), float(tree.levels[0].variance[0])
+        if records[0] < choice.least:
+            return _grown(tree, prepared, show)
     show("measuring cells")
-    return _measured(task, prepared, choice, records, threads)
+    return _measured(task, prepared, taken, records, threads, is_clear=is_clear)
 
 
 @dataclass(frozen=True)
@@ -175,59 +194,83 @@ class _Choice:
     Attributes
     ----------
     closed
-        The strategy that is taken unless the tree is.
-    asks
-        What decides about that: the number of "records", of which a tree knows; the "density", which is asked for; or
-        None where nothing does.
+        The strategy that is taken unless others are.
     least
-        From which number of records on, or from which density, the strategy is taken.
+        From how many records on; 0 for any number.
+    look
+        What counts these and full cells; None where the root of a tree counts records, if anything does.
+    full_cells
+        From how many full cells on the strategy is taken whatever the number of records.
+    cells
+        Every cell by itself, if that may be taken for the clear ones.
+    few_cells
+        It is up to so many full ones...
+    in_full_cells
+        ...if so many hold this on average, in scales of the noise.
 
     """
 
     closed: Considered
-    asks: Literal["records", "density"] | None
     least: float = 0.0
+    look: Look | None = None
+    full_cells: float = math.inf
+    cells: Considered | None = None
+    few_cells: float = 0.0
+    in_full_cells: float = math.inf
 
     @classmethod
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
         axes, workload = len(task.workload.shape), task.workload
         if axes > _MOST_AXES or task.noise(PARTS).deviation < LEAST_DEVIATION:
-            return cls(_cells_or_best(_considered(task, 0)), None)
-        counted = _considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0)
-        taken = _cells_or_best(counted)
+            return cls(_cells_or_best(_considered(task, 0)))
         if not is_wide(workload):
+            taken = _cells_or_best(_considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0))
             scales = _CROWDED * task.cells
             if isinstance(taken.strategy, Identity):
                 scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
-            return cls(taken, "records", scales * taken.noise.deviation / math.sqrt(2.0))
-        nested = [one.rmse for one in counted if isinstance(one.strategy, (Identity, Nested, Product))]
-        if taken.rmse <= _MUCH_LESS * min(nested, default=0.0):
-            many = _RECORDS_FOR_MARGINALS if isinstance(taken.strategy, MarginalTables) else _MANY_RECORDS
-            return cls(taken, "records", many * taken.rmse)
-        closed = _cells_or_best(_considered(task, _DENSITY_PARTS), _ABOUT_FOR_WIDE)
-        return cls(closed, "density", _FULL_CELLS[axes])
+            return cls(taken, scales * taken.noise.deviation / math.sqrt(2.0))
+        among = _considered(task, _LOOK.spent(task))
+        taken, least, full_cells, in_full_cells = _cells_or_best(among), math.inf, math.inf, _IN_FULL_CELLS
+        nested = [one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product))]
+        if taken.rmse > _MUCH_LESS * min(nested, default=0.0):
+            taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
+            factor, power = _FULL_CELLS[axes]
+            full_cells = factor * task.cells**power
+        elif isinstance(taken.strategy, MarginalTables):
+            least = _RECORDS_FOR_MARGINALS * taken.rmse
+            in_full_cells *= _TIMES_FOR_MARGINALS
+        else:
+            least = _MANY_RECORDS * taken.rmse
+        cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
+        few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
+        return cls(taken, least, _LOOK, full_cells, cells, few, in_full_cells)
 
-    def is_closed(self, task: Task, prepared: Prepared, noise: Noise) -> bool:
-        """Whether the density, if it is asked for, says that the strategy is taken."""
-        if self.asks != "density":
+    def is_sparse(self, seen: Seen) -> bool:
+        """Whether a look says that clear cells are taken."""
+        full = max(seen.full_cells, _TOLD)
+        if full > self.few_cells:
             return False
-        full = max(round(_FULL * math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)), 1)
-        noisy = noise.add(records_within(prepared.counts, full), np.array([_DENSITY_PARTS]), prepared)
-        return float(noisy[0]) >= self.least * full * task.cells
+        on_average = self.in_full_cells * max(full / self.few_cells, _LEAST_PART) * seen.scale
+        return seen.records[0] >= on_average * full
 
-    def is_crowded(self, tree: Tree) -> bool:
-        """Whether the number of records says that the strategy is taken."""
-        return float(tree.levels[0].value[0]) >= self.least
+    def is_closed(self, seen: Seen) -> bool:
+        """Whether a look says that the strategy is taken."""
+        return seen.records[0] >= self.least or seen.full_cells >= self.full_cells
 
 
-def records_within(counts: NDArray[np.int64], full: int) -> NDArray[np.int64]:
-    """Return the sum of all counts, of which none counts as more than that of a full cell: one number.
-
-    A record more or fewer changes it by 1 at most, and so does one that moves to another cell: one cell's part falls by
-    0 or 1, and the other's grows by 0 or 1. So it costs no more than a measurement of disjoint cells does.
-    """
-    return np.array([np.minimum(counts, full).sum(dtype=np.int64)])
+def _grown(tree: Tree, prepared: Prepared, show: Callable[[str], object]) -> Estimate:
+    """Return the estimate by a tree whose root is measured, or by the number of records alone if they are few."""
+    if prepared.records is None and _FEW <= tree.signal < _CLEARLY_MORE:
+        tree.count_again(_DOUBT)
+    few = prepared.records is None and tree.signal < _FEW
+    if few:
+        tree.count_again(1.0)
+    else:
+        tree.grow(show)
+    estimate, name = tree.estimate(), "number of records" if few else "adaptive hierarchy"
+    estimate.rounds = estimate.rounds.select(pl.lit(name).alias("method"), pl.all())
+    return estimate
 
 
 def _considered(task: Task, spent: int) -> list[Considered]:
@@ -254,31 +297,40 @@ def _deviations(taken: Considered, workload: Workload) -> NDArray[np.float64]:
 
 
 def _measured(
-    task: Task, prepared: Prepared, choice: _Choice, records: tuple[float, float] | None, threads: int | None
+    task: Task,
+    prepared: Prepared,
+    taken: Considered,
+    records: tuple[float, float] | None,
+    threads: int | None,
+    *,
+    is_clear: bool,
 ) -> Estimate:
     """Return the estimate by a strategy in closed form, without most of the noise of cells and of marginals.
 
-    ``records`` is what is known of their number, and the variance of that; None for nothing.
+    ``records`` is what is known of their number, and the variance of that; None for nothing. ``is_clear`` says that of
+    cells the clear ones are taken.
     """
-    best, shape = choice.closed, task.workload.shape
-    name, deviations = best.strategy.name, None
-    drawn = best.strategy, best.noise, prepared.counts.reshape(shape), prepared.source, threads
-    if isinstance(best.strategy, Identity):
+    shape, strategy, noise = task.workload.shape, taken.strategy, taken.noise
+    name, deviations = strategy.name, None
+    drawn = strategy, noise, prepared.counts.reshape(shape), prepared.source, threads
+    if isinstance(strategy, Identity):
         noisy = draw_cells(*drawn).reshape(shape)
-        name, cells = "cells without noise", denoised(noisy, best.noise, threads)
-        if is_wide(task.workload):
-            cells = with_sums_of_boxes(cells, noisy, best.noise.deviation)
-    elif isinstance(best.strategy, MarginalTables):
+        name, cells = "clear cells" if is_clear else "cells without noise", denoised(noisy, noise, threads)
+        if is_clear:
+            cells = clear_cells(cells, noisy, noise.deviation)
+        elif is_wide(task.workload):
+            cells = with_sums_of_boxes(cells, noisy, noise.deviation)
+    elif isinstance(strategy, MarginalTables):
         name = "marginals without noise"
-        cells = cells_of_tables(best.strategy, draw_columns(*drawn), best.noise, records, threads)
+        cells = cells_of_tables(strategy, draw_columns(*drawn), noise, records, threads)
     else:
         cells = draw_cells(*drawn)
-        deviations = partial(_deviations, best, task.workload)  # no lambda, which could not be pickled
+        deviations = partial(_deviations, taken, task.workload)  # no lambda, which could not be pickled
     return Estimate(
         cells,
         task.workload,
         task.spent,
-        rounds=pl.DataFrame({"method": [name], "rmse": [best.rmse]}),
+        rounds=pl.DataFrame({"method": [name], "rmse": [taken.rmse]}),
         paid=prepared.paid,
         records=prepared.records,
         deviations=deviations,

@@ -114,14 +114,15 @@ class Tree:
         root = self.levels[0]
         return float(self._signal(root, root.value)[0])
 
-    def count_again(self) -> None:
-        """Spend all that is left on the number of records, and look at no part."""
+    def count_again(self, share: float) -> None:
+        """Spend a share of what is left, in whole thousandths, on the number of records, and look at no part."""
         root = self.levels[0]
-        value, variance = self._measure(root.boxes, root.left)
+        parts = np.maximum(np.rint(share * root.left).astype(np.int64), 1)
+        value, variance = self._measure(root.boxes, parts)
         weight = root.variance / (root.variance + variance)
         root.value += weight * (value - root.value)
         root.variance = weight * variance
-        root.left = np.zeros_like(root.left)
+        root.left = root.left - parts
 
     def grow(self, show: Callable[[str], object]) -> None:
         """Measure level after level, until no budget is left anywhere.

@@ -1,0 +1,70 @@
+"""A look at a histogram before it is measured: how many cells are full, and how many records there are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.synthesis.histograms.tree_noise import Noise
+from dpfast.synthesis.preparing import PARTS, Prepared, Task
+
+__all__ = ["Look", "Seen", "records_within"]
+
+#: Cells are full from so many scales of the noise on that the whole budget would buy.
+_FULL = 10.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look has found.
+
+    Attributes
+    ----------
+    full_cells
+        How many cells are full; one that is not counts in part.
+    records
+        The number of records, and the variance of that.
+    scale
+        The scale of the noise that the whole budget would buy.
+
+    """
+
+    full_cells: float
+    records: tuple[float, float]
+    scale: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """How many thousandths of the budget look for full cells, and for the number of records where it is not public."""
+
+    full_cells: int
+    records: int
+
+    def spent(self, task: Task) -> int:
+        """Return the thousandths that both cost."""
+        return self.full_cells + (self.records if task.neighbors == "add_remove" else 0)
+
+    def at(self, task: Task, prepared: Prepared, noise: Noise) -> Seen:
+        """Return what is found."""
+        scale = math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)
+        full = max(round(_FULL * scale), 1)
+        within = noise.add(records_within(prepared.counts, full), np.array([self.full_cells]), prepared)
+        records = prepared.records, 0.0
+        if prepared.records is None:
+            parts = np.array([self.records])
+            count = noise.add(prepared.counts.sum(keepdims=True), parts, prepared)
+            records = float(count[0]), float(noise.variances(parts)[0])
+        return Seen(float(within[0]) / full, records, scale)
+
+
+def records_within(counts: NDArray[np.int64], full: int) -> NDArray[np.int64]:
+    """Return the sum of all counts, of which none counts as more than that of a full cell: one number.
+
+    A record more or fewer changes it by 1 at most, and so does one that moves to another cell: one cell's part falls by
+    0 or 1, and the other's grows by 0 or 1. So it costs no more than a measurement of disjoint cells does.
+    """
+    return np.array([np.minimum(counts, full).sum(dtype=np.int64)])
