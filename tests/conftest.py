@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.compiling import compile_once
+
+compile_once()
+
 # No time decides whether a test passes: a busy machine is ten times slower than a quiet one.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -66,10 +70,16 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(skip)
 
 
+def pytest_collection():
+    """Look for no garbage while tests are collected: hardly anything is, and there is ever more to look through."""
+    gc.disable()
+
+
 def pytest_collection_finish():
     """Keep Python from looking through all tests, and all modules, whenever it looks for garbage: seconds each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
