@@ -23,7 +23,7 @@ from dpfast.domain.reading import Reader, reader_of
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ColumnError, DpfastError
 from dpfast.kernels.grouping.counting import UNKNOWN
-from dpfast.kernels.grouping.marginal_counting import BEYOND, add_cells, add_codes
+from dpfast.kernels.grouping.marginal_counting import BEYOND, add_bytes, add_cells, add_codes
 from dpfast.showing import Facts, Shown
 
 __all__ = ["OpenRecords", "open_data", "open_records"]
@@ -140,8 +140,12 @@ class OpenRecords(Shown):
             other = UNKNOWN if attribute.other is None else np.uint64(attribute.other)
             values, valid = reader.read_bytes(block, f"key{i}") or _to_read(reader, block, i)
             for row, factor in columns[i]:
-                declared = np.uint64(attribute.declared)
-                add_codes(values, valid, declared, other, np.uint64(factor), codes[row, : known.size], known)
+                own = codes[row, : known.size]
+                if valid is None and factor < 1 << 8:
+                    add_bytes(values, np.uint8(min(attribute.declared, 1 << 8) - 1), np.uint8(factor), own, known)
+                    continue
+                declared, flags = np.uint64(attribute.declared), block.ones if valid is None else valid
+                add_codes(values, flags, declared, other, np.uint64(factor), own, known)
 
     def _keep_possible(self, block: Block, possible: Possible, known: NDArray[np.uint8]) -> None:
         """Set 0 in ``known`` for rows that are in an impossible cell."""

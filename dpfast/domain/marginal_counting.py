@@ -25,8 +25,8 @@ _CELLS = 4096
 #: The most memory that tables of several threads take together.
 _MOST_BYTES = 1 << 26
 
-#: Codes of columns, a row for each: of 16 bits, or of 32 where a column has more of them.
-Codes: TypeAlias = NDArray[np.uint16 | np.uint32]
+#: Codes of columns, a row for each: of 8 bits, or of 16 or 32 where a column has more of them.
+Codes: TypeAlias = NDArray[np.uint8 | np.uint16 | np.uint32]
 #: For each attribute the rows of codes that it is added to, and what they are multiplied by before.
 Places: TypeAlias = list[list[tuple[int, int]]]
 
@@ -43,8 +43,8 @@ class _Scratch:
         How many records they hold.
     codes, known
         Room for a block's.
-    narrow, cells
-        What small tables are counted by, and a few records' cells.
+    other, words
+        What small tables are counted by, and a few records' cells, four in each.
 
     """
 
@@ -52,8 +52,13 @@ class _Scratch:
     records: int
     codes: Codes
     known: NDArray[np.uint8]
-    narrow: NDArray[np.uint16] = field(default_factory=lambda: np.empty((2, MOST_CELLS), np.uint16))
-    cells: NDArray[np.uint16] = field(default_factory=lambda: np.empty(_CELLS, np.uint16))
+    other: NDArray[np.uint32] = field(default_factory=lambda: np.empty(MOST_CELLS, np.uint32))
+    words: NDArray[np.uint64] = field(default_factory=lambda: np.empty(_CELLS // 4, np.uint64))
+
+
+def _codes_for(number: int) -> type[np.uint8 | np.uint16 | np.uint32]:
+    """Return the narrowest dtype that holds so many codes."""
+    return np.uint8 if number <= 1 << 8 else np.uint16 if number <= 1 << 16 else np.uint32
 
 
 class MarginalCounter:
@@ -88,7 +93,7 @@ class MarginalCounter:
         spare = len(plan.columns)
         self._places: Places = [plan.factors(attribute) or [(spare, 0)] for attribute in range(len(sizes))]
         self._rows = spare + 1
-        self._codes: type[np.uint16 | np.uint32] = np.uint16 if max(plan.lengths, default=0) <= 1 << 16 else np.uint32
+        self._codes = _codes_for(int(max(plan.lengths, default=0)))
         self._read_codes = read_codes
         self._free: list[_Scratch] = []
         self._blocks: list[Block] = []
@@ -127,8 +132,9 @@ class MarginalCounter:
                 plan.lengths,
                 plan.offsets,
                 scratch.tables,
-                scratch.narrow,
-                scratch.cells,
+                scratch.other,
+                scratch.words.view(np.uint16),
+                scratch.words,
             )
         self._free.append(scratch)
 

@@ -42,8 +42,11 @@ class Reader(ABC):
         again.
         """
 
-    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the same with places of uint8, where they stand in the data's own memory; None elsewhere."""
+    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Return the same with places of uint8, where they stand in the data's own memory; None elsewhere.
+
+        Flags are None where the column has no null at all.
+        """
         return None
 
 
@@ -69,9 +72,9 @@ class _Codes(Reader):
             np.clip(codes, 0, self._count - 1, out=block.numbers)
         return block.numbers, block.validity(name)
 
-    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray | None] | None:
         places = None if self._clamps or not self._drops else block.view_bytes(name)
-        return None if places is None else (places, block.validity(name))
+        return None if places is None else (places, block.validity_of_nullable(name))
 
 
 class _BinNumbers(Reader):

@@ -4,4 +4,4 @@ This package imports numba, llvmlite and numpy alone, and nothing outside it imp
 """
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d

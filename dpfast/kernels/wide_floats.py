@@ -81,4 +81,4 @@ def wide_decay(slope, distance):
     return m, e
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d

@@ -91,4 +91,4 @@ def find_fractions(values, position, fractions):
     return False
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d

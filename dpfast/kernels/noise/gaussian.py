@@ -171,4 +171,4 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d

@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a3f663deb884a283
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
