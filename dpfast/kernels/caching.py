@@ -37,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

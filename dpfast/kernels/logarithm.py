@@ -147,4 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -67,4 +67,4 @@ def draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, drawn
             lacks[start + best] -= _ONE
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

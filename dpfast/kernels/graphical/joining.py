@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

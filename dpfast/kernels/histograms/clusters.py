@@ -30,4 +30,4 @@ def cluster_sorted(values, price, starts):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -336,4 +336,4 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

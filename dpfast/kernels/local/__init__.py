@@ -1,4 +1,4 @@
 """Reports of frequency oracles: how they are drawn, and how they are counted."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

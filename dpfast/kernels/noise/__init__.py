@@ -1,4 +1,4 @@
 """Kernels that draw noise and round it to a grid."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -156,4 +156,4 @@ def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fr
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -85,4 +85,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

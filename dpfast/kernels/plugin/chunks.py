@@ -165,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

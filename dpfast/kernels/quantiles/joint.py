@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

@@ -377,4 +377,4 @@ def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, 
     return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201

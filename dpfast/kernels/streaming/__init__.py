@@ -1,4 +1,4 @@
 """Kernels that advance many counters by a step, and one counter by many."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 43b1797655a7b621
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 2be6a479fc672201
