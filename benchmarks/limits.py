@@ -78,10 +78,10 @@ LIMITS = {
         " 4.8 of 6.9)"
     ),
     "10^6 records of a file into pairs of 14 columns": (
-        "91 pairs are counted in 36 tables: an addition takes .5 ns with AVX2, 18 ms for all, and took .9 when cells had 16"
-        " bits and were read one at a time. With all that belongs to it that is 60 ms of processor time beside 22 for"
-        " reading the file (92 before), the least of twelve runs of a busy machine. Threads share it while the file is"
-        " read, which one alone did before: 2.4 to 3.5 with AVX2 in four runs of this row, and 3.6 to 7.2 before, in turns"
+        "91 pairs are counted in 36 tables: an addition takes .5 ns with AVX2, 18 ms for all, and took .9 when cells"
+        " had 16 bits and were read one at a time. With all that belongs to it that is 60 ms of processor time beside"
+        " 22 for reading the file (92 before), the least of twelve runs of a busy machine. Threads share it while the"
+        " file is read, which one alone did before: 2.4 to 3.5 with AVX2 in four runs of this row, 3.6 to 7.2 before"
     ),
     "Noise on an Arrow stream, batches of 2^16": "to copy the batches together takes .2 of the baseline",
     "10 times dpf.multiplicative_weights, 2^20 weights": (
