@@ -72,10 +72,12 @@ class Crew(Generic[_Piece]):
 
     Examples
     --------
-    >>> crew = Crew(print, 2)
+    >>> done = []
+    >>> crew = Crew(done.append, 2)
     >>> crew.hand("one piece")
     >>> crew.finish()
-    one piece
+    >>> done
+    ['one piece']
 
     """
 
