@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from dpfast.arguments import THREADS
 
-__all__ = ["in_parts", "in_stretches", "share", "thread_count"]
+__all__ = ["Crew", "in_parts", "in_stretches", "share", "thread_count"]
 
+_Piece = TypeVar("_Piece")
 _Result = TypeVar("_Result")
 #: Items below which a second thread costs more than it saves.
 ITEMS_PER_THREAD = 1 << 18
@@ -64,6 +65,57 @@ def share(work: Callable[[Iterator[int]], None], pieces: int, threads: int) -> N
         thread.join()
     if errors:
         raise errors[0]
+
+
+class Crew(Generic[_Piece]):
+    """Calls of a function in other threads, at most so many at once: whoever hands more waits for one to end.
+
+    Examples
+    --------
+    >>> done = []
+    >>> crew = Crew(done.append, 2)
+    >>> crew.hand("one piece")
+    >>> crew.finish()
+    >>> done
+    ['one piece']
+
+    """
+
+    def __init__(self, work: Callable[[_Piece], object], threads: int) -> None:
+        self._work = work
+        self._threads = threads
+        self._free = threading.Semaphore(threads)
+        self._errors: list[BaseException] = []
+
+    def hand(self, piece: _Piece) -> None:
+        """Have the function called with a piece; the first error of a call is raised here, or by `finish`."""
+        self._free.acquire()
+        try:
+            if self._errors:
+                raise self._errors[0]
+            threading.Thread(target=self._guarded, args=(piece,), daemon=True).start()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def finish(self) -> None:
+        """Wait until all calls have ended, and raise the first error; nothing may be handed afterwards."""
+        for _ in range(self._threads):
+            self._free.acquire()
+        try:
+            if self._errors:
+                raise self._errors[0]
+        finally:
+            # An error holds the frames that it came from, and pieces in them: nothing keeps it here.
+            self._errors.clear()
+
+    def _guarded(self, piece: _Piece) -> None:
+        try:
+            self._work(piece)
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._free.release()
 
 
 def in_parts(work: Callable[[int, int], object], blocks: int, threads: int) -> None:

@@ -101,6 +101,44 @@ def test_batches_come_one_at_a_time_and_in_order():
     assert last == [3 * 10**6 - 1]
 
 
+def test_several_batches_are_used_at_once_and_no_more():
+    """The first waits until a second is there; a third never comes meanwhile."""
+    source, second, counting = Source(pl.LazyFrame({"x": range(3 * 10**6)})), threading.Event(), threading.Lock()
+    busy = most = total = 0
+
+    def use(batch: pl.DataFrame) -> None:
+        nonlocal busy, most, total
+        with counting:
+            busy += 1
+            most = max(most, busy)
+            if busy == 2:
+                second.set()
+        assert second.wait(60)
+        with counting:
+            busy -= 1
+            total += batch["x"].sum()
+
+    assert feed(source, [pl.col("x") + 0], use, at_once=2) == 3 * 10**6
+    assert most == 2
+    assert total == 3 * 10**6 * (3 * 10**6 - 1) // 2
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt, SystemExit, BudgetExceededError])
+@pytest.mark.parametrize("last", [False, True])
+def test_an_error_in_another_thread_is_raised_as_it_was(error, last):
+    """Also that of the last batch, which ends after the engine does."""
+    source, seen = Source(pl.LazyFrame({"x": range(10**6)})), []
+
+    def use(batch: pl.DataFrame) -> None:
+        seen.append(batch.height)
+        if not last or batch["x"][-1] == 10**6 - 1:
+            raise error("stop")
+
+    with pytest.raises(error, match="stop"):
+        feed(source, [pl.col("x") + 1 - 1], use, at_once=2)
+    assert sum(seen) <= 10**6
+
+
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "memory"])
 def test_missing_batches_are_noticed(tmp_path, monkeypatch, unit, suffix):

@@ -15,6 +15,7 @@ from dpfast.aggregation.grouped_points import Collector, GroupedPoints, count_di
 from dpfast.aggregation.scans import Source
 from dpfast.kernels.grouping.counting import add_to_slots, count_choices, count_slots, narrow_slots
 from dpfast.queries import Measure
+from dpfast.threads import Crew
 
 __all__ = ["Scatter", "feed", "pick", "stands", "value_exprs"]
 
@@ -54,12 +55,14 @@ def feed(
     use: Callable[[pl.DataFrame], None],
     *,
     in_order: bool = False,
+    at_once: int = 1,
 ) -> int:
     """Call ``use`` with the expressions' columns and return the rows: at once where they stand, else by batches.
 
     The engine runs native expressions only, over the columns that they name, and the batches are dropped as
     they are used, so that a file is never in memory whole. They come one at a time, as the engine's threads
-    finish them or ``in_order``; ``use`` is called in those threads.
+    finish them or ``in_order``; ``use`` is called in those threads. If several may be used ``at_once``, it is called in
+    so many threads beside the engine's, which reads on meanwhile; it must allow that.
 
     Whatever fails, in the engine or in ``use``, is raised here, panics as BaseException: Polars'
     ``collect_batches`` ends as if complete when a thread of it panics (V, Polars 2.1), which loses rows.
@@ -80,13 +83,20 @@ def feed(
             rows += block.height
         return rows
 
+    crew = Crew(use, at_once)
+    hand = crew.hand if at_once > 1 else use
+
     def take(batch: pl.DataFrame) -> None:
         nonlocal rows
         with lock:
-            use(batch)
+            hand(batch)
             rows += batch.height
 
-    source.frame.lazy().select(exprs).sink_batches(take, maintain_order=in_order, engine="streaming")
+    try:
+        source.frame.lazy().select(exprs).sink_batches(take, maintain_order=in_order, engine="streaming")
+    finally:
+        # What failed in another thread is raised as it was, not as the engine tells it.
+        crew.finish()
     return rows
 
 

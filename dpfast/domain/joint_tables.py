@@ -79,13 +79,19 @@ class JointTables:
     def strides(self, marginal: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the sizes of the attributes of a marginal's table, and how far apart their values are in the marginal.
 
-        What is not in the marginal has 0.
+        What is not in the marginal has 0. Attributes that run through the marginal as one would are taken as one.
         """
         held = self.sets[marginal]
-        table = [a for column in self.tables[self.homes[marginal]] for a in self.columns[column]]
         apart = {a: _cells(self.sizes, held[place + 1 :]) for place, a in enumerate(held)}
-        sizes = np.array([self.sizes[a] for a in table] or [1], np.int64)
-        return sizes, np.array([apart.get(a, 0) for a in table] or [0], np.int64)
+        sizes, strides = [1], [0]
+        for a in (a for column in self.tables[self.homes[marginal]] for a in self.columns[column]):
+            size, stride = self.sizes[a], apart.get(a, 0)
+            if sizes[-1] == 1 or strides[-1] == stride * size:
+                sizes[-1], strides[-1] = sizes[-1] * size, stride
+            else:
+                sizes.append(size)
+                strides.append(stride)
+        return np.array(sizes, np.int64), np.array(strides, np.int64)
 
 
 def plan_tables(sizes: Sequence[int], sets: Sequence[Attributes]) -> JointTables:

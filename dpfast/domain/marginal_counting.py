@@ -100,21 +100,34 @@ class MarginalCounter:
         self._sums: NDArray[np.int64] | None = None
         self._summing = threading.Lock()
         fitting = max(1, _MOST_BYTES // max(1, 4 * int(plan.offsets[-1])))
-        self._threads = fitting if threads is None else min(threads, fitting)
+        #: How many threads count at most.
+        self.threads = min(fitting if threads is None else min(threads, fitting), pl.thread_pool_size())
+        self._room = threading.Semaphore(self.threads)
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Count the rows of a batch."""
-        share_blocks(batch, self._threads, self._work, self._blocks)
+        """Count the rows of a batch; several threads may add at once."""
+        share_blocks(batch, self.threads, self._work, self._blocks)
 
     def tables(self) -> list[NDArray[np.int64]]:
         """Return the marginals' counts, each in one dimension; nothing can be added afterwards."""
         while self._free:
-            self._sum(self._free.pop())
+            scratch = self._free.pop()
+            if self._free and scratch.records + self._free[-1].records <= _MOST_RECORDS:
+                self._free[-1].tables += scratch.tables
+                self._free[-1].records += scratch.records
+            else:
+                self._sum(scratch)
         sums = np.zeros(int(self._ends[-1]), np.int64) if self._sums is None else self._sums
         return np.split(sums, self._ends[:-1])
 
     def _work(self, block: Block, start: int, stop: int) -> None:
-        scratch = self._taken(block.room)
+        # However many threads add, there are no more tables than fit.
+        with self._room:
+            scratch = self._taken(block.room)
+            self._count(block, start, stop, scratch)
+            self._free.append(scratch)
+
+    def _count(self, block: Block, start: int, stop: int, scratch: _Scratch) -> None:
         plan = self._plan
         for _ in block.walk(start, stop):
             rows = block.stop - block.start
@@ -136,7 +149,6 @@ class MarginalCounter:
                 scratch.words.view(np.uint16),
                 scratch.words,
             )
-        self._free.append(scratch)
 
     def _taken(self, room: int) -> _Scratch:
         """Return what is free to be counted in, with room for so many records."""

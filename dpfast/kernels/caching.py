@@ -37,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -225,4 +225,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

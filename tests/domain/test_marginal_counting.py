@@ -69,6 +69,35 @@ def test_columns_of_bytes_are_counted_as_wide_ones(form, outside):
     assert wide[0].sum() > 10_000
 
 
+@pytest.mark.parametrize("dtype", [pl.UInt8, pl.Int32])
+@pytest.mark.parametrize("most", [17, 300, 70_000])
+def test_columns_of_codes_of_every_width(dtype, most):
+    """Codes of 8, 16 and 32 bits, and a column that several attributes share, from bytes and from wider numbers."""
+    generator = np.random.default_rng(most)
+    sizes, rows = (most, 7, 2, 9, 256), 70_003
+    codes = [generator.integers(0, min(size + 1, 256), rows) for size in sizes]
+    data = pl.DataFrame({f"x{place}": code for place, code in enumerate(codes)}).with_columns(pl.all().cast(dtype))
+    known = np.all([code < size for code, size in zip(codes, sizes, strict=True)], axis=0)
+    sets = [*itertools.combinations(range(5), 2), (1,), (1, 2, 3)]
+    own = dpf.Domain(dict(zip(data.columns, sizes, strict=True)))
+    for held, counts in zip(sets, own.open(data).count_marginals(sets), strict=True):
+        cells = np.zeros(int(known.sum()), np.int64)
+        for place in held:
+            cells = cells * sizes[place] + codes[place][known]
+        np.testing.assert_array_equal(counts, np.bincount(cells, minlength=math.prod(sizes[a] for a in held)))
+    assert 1_000 < known.sum() < rows
+
+
+@pytest.mark.parametrize("threads", [1, 2, None])
+def test_batches_of_a_file_are_counted_at_once(threads, tmp_path):
+    data = some_rows(600_000).with_columns(pl.col("a").clip(0, 4).cast(pl.UInt8))
+    data.write_parquet(tmp_path / "a.parquet", row_group_size=50_000)
+    own = domain("drop")
+    found = own.open(tmp_path / "a.parquet").count_marginals(SETS, threads=threads)
+    for one, other in zip(found, own.open(data).count_marginals(SETS, threads=1), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_domain_may_have_more_cells_than_can_be_numbered():
     rows = pl.DataFrame({f"x{i}": np.arange(1000) % (i + 2) for i in range(50)})
     own = dpf.Domain(dict.fromkeys(rows.columns, 60))

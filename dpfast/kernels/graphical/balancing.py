@@ -67,4 +67,4 @@ def draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, drawn
             lacks[start + best] -= _ONE
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

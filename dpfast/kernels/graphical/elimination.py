@@ -201,4 +201,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

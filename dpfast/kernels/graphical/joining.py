@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

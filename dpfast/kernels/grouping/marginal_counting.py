@@ -207,6 +207,9 @@ def add_sums(table, sizes, strides, digits, out):
             for i in range(inner):
                 total += np.int64(table[start + i])
             out[place] += total
+        elif step == 1:
+            for i in range(inner):
+                out[place + i] += np.int64(table[start + i])
         else:
             for i in range(inner):
                 out[place + i * step] += np.int64(table[start + i])
@@ -219,4 +222,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -1,4 +1,4 @@
 """Kernels over the cells of a histogram, on whole numbers and floats."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -91,4 +91,4 @@ def find_fractions(values, position, fractions):
     return False
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

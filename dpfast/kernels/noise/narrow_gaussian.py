@@ -389,4 +389,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

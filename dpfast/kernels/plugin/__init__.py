@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -215,4 +215,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

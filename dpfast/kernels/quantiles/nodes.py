@@ -383,4 +383,4 @@ def part_nodes(values, starts, stops, points):
                 place += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

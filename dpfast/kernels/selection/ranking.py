@@ -374,4 +374,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

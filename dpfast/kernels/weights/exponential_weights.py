@@ -164,4 +164,4 @@ def locate(scores, reference, a, unit, target, doubt, weights):
     return min(first, last), last
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7

@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 242470f8ec0e016d
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
