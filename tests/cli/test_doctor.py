@@ -84,6 +84,7 @@ def test_what_there_is_no_time_for_is_named(monkeypatch):
     done = CliRunner().invoke(main, ["doctor"])
     assert done.exit_code == 0
     assert "nothing could be asked within 0." in done.stdout
+    assert "run dpfast warmup, which compiles all, then dpfast doctor again" in done.stdout
     messages = [("names", ["one", "two"]), ("begin", "one"), ("done", ("one", [])), ("begin", "two")]
     monkeypatch.setattr(workers, "made", lambda module, seconds: iter(messages))
     done = CliRunner().invoke(main, ["doctor"])

@@ -72,6 +72,7 @@ def doctor(ask_all: bool) -> int:
         click.echo(f"nothing could be asked within {seconds:.1f} s; nothing wrong was found either")
     if found.not_asked:
         click.echo(f"there was no time to compile and ask: {', '.join(found.not_asked)}")
+    if found.not_asked or not found.right:
         click.echo(
             "run dpfast warmup, which compiles all, then dpfast doctor again; or dpfast doctor --all, which waits"
         )
