@@ -145,11 +145,15 @@ step "ruff check" $bin/ruff check .
 step "ruff format" $bin/ruff format --check .
 step "stamps of kernels" $bin/python scripts/stamp_kernels.py --check
 beside $bin/mypy
-# Numba checks no bounds by default: the kernels' tests once more with an index checked at every access.
-step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$kept/kernels" \
+# This compiles most kernels of noise anew, whatever the cache has, and leaves them there. Beside workers that need them
+# it would compile what they compile. Among all tests it comes again, and finds what it has read.
+step "compiled code of kernels" $bin/python -m pytest tests/noise/test_compiled_code.py
+told mypy
+# Numba checks no bounds by default: the kernels' tests once more with an index checked at every access. What is
+# compiled so has a cache of its own, which the next run finds.
+step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$PWD/$venv/kernels-with-bounds" \
     $bin/python -m pytest -n auto --dist loadfile -m 'not statistical' \
     tests/noise/test_bad_input.py tests/test_aggregation.py
-told mypy
 # A file is one worker's: what its tests share, compiled kernels above all, is made once. In the order of conftest.py.
 step "tests" $bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder --doctest-modules dpfast tests
 # Every suite of benchmarks runs, on little data; nothing is held to be fast.

@@ -17,8 +17,9 @@ STEPS = {
     "ruff check": "ruff check",
     "ruff format": "ruff format",
     "stamps of kernels": "stamp_kernels.py --check",
-    "tests with bounds checked": "-m not statistical",
+    "compiled code of kernels": "tests/noise/test_compiled_code.py",
     "mypy": "mypy",
+    "tests with bounds checked": "-m not statistical",
     "tests": "--doctest-modules",
     "tests with the lowest versions": "tests/test_lowest_versions.py",
     "quick benchmarks": "-m dpfast bench --quick",
@@ -92,6 +93,7 @@ def test_every_step_runs_and_all_failures_are_told(run):
     for failing, names in (
         ("ruff stamp_kernels", ["ruff check", "ruff format", "stamps of kernels"]),
         ("mypy --doctest-modules", ["mypy", "tests"]),
+        ("test_compiled_code", ["compiled code of kernels"]),
         ("statistical", ["tests with bounds checked"]),
         ("bench", ["quick benchmarks"]),
         ("test_lowest_versions", ["tests with the lowest versions"]),
