@@ -13,7 +13,7 @@ from dpfast.synthesis.preparing import PARTS, Prepared, Task
 
 __all__ = ["Look", "Seen", "records_within"]
 
-#: Cells are full from so many scales of the noise on that the whole budget would buy.
+#: Cells are full from so many scales on, of the noise that the whole budget would buy.
 _FULL = 10.0
 
 
@@ -53,8 +53,9 @@ class Look:
         scale = math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)
         full = max(round(_FULL * scale), 1)
         within = noise.add(records_within(prepared.counts, full), np.array([self.full_cells]), prepared)
-        records = prepared.records, 0.0
-        if prepared.records is None:
+        if prepared.records is not None:
+            records = prepared.records, 0.0
+        else:
             parts = np.array([self.records])
             count = noise.add(prepared.counts.sum(keepdims=True), parts, prepared)
             records = float(count[0]), float(noise.variances(parts)[0])
