@@ -201,4 +201,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f

@@ -122,4 +122,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f

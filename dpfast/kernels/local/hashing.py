@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f

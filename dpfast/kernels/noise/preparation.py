@@ -106,4 +106,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f

@@ -221,4 +221,4 @@ def run(operation, inputs, count, arguments, size, result, given):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): c8ddee92068f1ed8
+# Stamp of all kernel sources (scripts/stamp_kernels.py): dce9711f0fb28e2f
