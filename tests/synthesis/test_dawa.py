@@ -204,7 +204,7 @@ def test_joined_buckets_are_the_cut_of_least_cost(buckets, price):
 def test_even_cells_that_were_measured_apart_are_joined():
     """A level line of 300 buckets with noise becomes one or a few, and a step of 40 deviations stays where it is."""
     noise = np.random.default_rng(1).laplace(0, 1, 300)
-    counts = np.round(np.repeat([1_000.0, 1_400.0], [200, 100]) + 10 * noise).astype(np.int64)
+    counts = np.round(np.repeat([1_000.0, 1_400.0], [200, 100]) + 10 * noise)
     edges, heights = joined(counts, np.arange(301), 10 * np.sqrt(2))
     assert edges[0] == 0
     assert edges[-1] == 300

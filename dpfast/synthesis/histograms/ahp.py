@@ -132,9 +132,9 @@ def ahp(
 def _cluster_starts(values: NDArray[np.float64], variance: float) -> NDArray[np.int64]:
     """Return where each cluster of descending numbers begins: those of least cost, and one of all that are 0."""
     above = int(np.count_nonzero(values))
-    scratch = [np.empty(above + 1) for _ in range(3)]
-    back, candidates, since = (np.empty(above + 1, np.int64) for _ in range(3))
-    clusters = cluster_sorted(values[:above], variance, *scratch, back, candidates, since)
+    best, sums, squares = np.empty((3, above + 1))
+    back, candidates, since = np.empty((3, above + 1), np.int64)
+    clusters = cluster_sorted(values[:above], variance, best, sums, squares, back, candidates, since)
     starts = np.full(clusters + (above < values.size), above)
     end = above
     for cluster in range(clusters - 1, -1, -1):

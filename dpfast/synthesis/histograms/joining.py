@@ -20,7 +20,7 @@ _BASE = 6.0
 
 
 def joined(
-    counts: NDArray[np.int64], edges: NDArray[np.int64], deviation: float
+    counts: NDArray[np.float64], edges: NDArray[np.int64], deviation: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the edges of runs of buckets, and the height of their cells: no less than 0.
 
