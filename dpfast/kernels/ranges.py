@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

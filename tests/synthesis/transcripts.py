@@ -17,12 +17,13 @@ import dpfast as dpf
 from dpfast.accounting.events import Laplace
 from dpfast.mechanisms.noise.gaussian import gaussian
 from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.mechanisms.noise.one_sided import lowered
 from dpfast.mechanisms.selection.exponential import exponential
 from dpfast.mechanisms.selection.exponential_draws import exponential_draws
 from dpfast.mechanisms.selection.permute_and_flip import permute_and_flip
 from dpfast.testing import SeededRandom
 
-PRIMITIVES = (laplace, gaussian, exponential, permute_and_flip, exponential_draws)
+PRIMITIVES = (laplace, gaussian, lowered, exponential, permute_and_flip, exponential_draws)
 #: All modules are loaded before any primitive has a stand-in.
 PUBLIC = [getattr(dpf, name) for name in dpf.__all__]
 
@@ -50,6 +51,8 @@ class Loss:
     gaussian: float
     selections: list[tuple[float, float | None]]
     claims: list[float]
+    #: How far noisy costs that stay secret moved at most, in scales: what that costs is proved elsewhere.
+    secret: list[float]
 
     @property
     def pure(self):
@@ -74,6 +77,7 @@ def _parameters(name, rest, named):
     order = {
         "laplace": ("scale",),
         "gaussian": ("scale",),
+        "lowered": ("scale",),
         "exponential_draws": ("epsilon", "draws", "sensitivity", "monotonic"),
     }.get(name, ("epsilon", "sensitivity", "monotonic"))
     given = dict(zip(order, rest, strict=False)) | {key: named[key] for key in order if key in named}
@@ -140,8 +144,12 @@ def _selected(step, values):
 
 def loss(one, other):
     """Return what two transcripts with the same outcomes cost."""
-    total = Loss([], 0.0, [], [])
+    total = Loss([], 0.0, [], [], [])
     for step, twin in zip(one, other, strict=True):
+        if step.name == "lowered":
+            moved = np.abs(step.values - twin.values).max(initial=0)
+            total.secret.append(float(moved / step.parameters["scale"]))
+            continue
         if step.name in ("laplace", "gaussian"):
             ratios = np.abs(step.values - twin.values).ravel() / step.parameters["scale"]
             if step.name == "laplace":

@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

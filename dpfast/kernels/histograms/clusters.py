@@ -1,33 +1,90 @@
-"""Clusters of numbers in sorted order."""
+"""Clusters of sorted numbers: of all ways to cut them the one of least cost."""
 
 from __future__ import annotations
 
-from dpfast.kernels.compilation import kernel
+from dpfast.kernels.compilation import inlined, kernel
 
 __all__ = ["cluster_sorted"]
 
 
+@inlined
+def _total(best, sums, squares, first, last, price):
+    """Return the least cost of the numbers before ``last``, if the last cluster begins at ``first``."""
+    size = last - first
+    of_them = sums[last] - sums[first]
+    return best[first] + squares[last] - squares[first] - of_them * of_them / size + price / size
+
+
 @kernel
-def cluster_sorted(values, price, starts):
-    """Join each number to the cluster before it where that costs less than ``price``; return how many clusters.
+def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
+    """Cut descending numbers into clusters of least cost; return how many, with ``back[e]`` where one begins.
 
-    The cost is how much the squared distances from the cluster's mean add up to more: (y - mean)**2 k / (k + 1) for the
-    one that joins k others. ``starts`` (int64) gets the place of each cluster's first number.
+    A cluster of k numbers costs the sum of their squared distances from its mean, and ``price`` / k. The clusters'
+    ends are found from the last one on: the cluster that ends before e begins at ``back[e]``.
+
+    Both parts of the cost satisfy the quadrangle inequality (numbers are sorted; 1 / k is convex in k), so that a later
+    beginning that is once better than an earlier one stays better: beginnings wait in a queue with the end from which
+    on each is the best, which a search by halves finds (Hirschberg, Larmore 1987; Galil, Giancarlo 1989). Where two
+    neighbours are so far apart that a cut between them pays whatever else is cut, which a distance of more than
+    sqrt(3 ``price``) is, sums begin anew, and are of differences: no digits are lost to large numbers.
+
+    ``best``, ``sums`` and ``squares`` (float64) and ``back``, ``candidates`` and ``since`` (int64) are scratch for one
+    number more than there are.
     """
-    count = 0
-    size = 0
-    mean = 0.0
-    for place in range(values.size):
-        distance = values[place] - mean
-        if size > 0 and distance * distance * size < price * (size + 1):
-            size += 1
-            mean += distance / size
-        else:
-            starts[count] = place
-            count += 1
-            size = 1
-            mean = values[place]
-    return count
+    count = values.size
+    begin = 0
+    best[0] = 0.0
+    while begin < count:
+        stop = begin + 1
+        while stop < count:
+            gap = values[stop - 1] - values[stop]
+            if gap * gap > 3.0 * price:
+                break
+            stop += 1
+        sums[begin] = 0.0
+        squares[begin] = 0.0
+        best[begin] = 0.0
+        for place in range(begin, stop):
+            distance = values[begin] - values[place]
+            sums[place + 1] = sums[place] + distance
+            squares[place + 1] = squares[place] + distance * distance
+        head = 0
+        tail = 0
+        candidates[0] = begin
+        since[0] = begin + 1
+        for end in range(begin + 1, stop + 1):
+            while head < tail and since[head + 1] <= end:
+                head += 1
+            back[end] = candidates[head]
+            best[end] = _total(best, sums, squares, candidates[head], end, price)
+            if end == stop:
+                break
+            while tail > head and since[tail] > end:
+                at = since[tail]
+                new = _total(best, sums, squares, end, at, price)
+                if new > _total(best, sums, squares, candidates[tail], at, price):
+                    break
+                tail -= 1
+            low = max(end, since[tail] - 1)
+            high = stop + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                new = _total(best, sums, squares, end, middle, price)
+                if new <= _total(best, sums, squares, candidates[tail], middle, price):
+                    high = middle
+                else:
+                    low = middle
+            if high <= stop:
+                tail += 1
+                candidates[tail] = end
+                since[tail] = high
+        begin = stop
+    end = count
+    clusters = 0
+    while end > 0:
+        end = back[end]
+        clusters += 1
+    return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

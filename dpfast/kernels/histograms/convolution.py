@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

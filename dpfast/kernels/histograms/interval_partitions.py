@@ -50,17 +50,18 @@ def merge_halves(halves, step, half, merged, deviations):
 
 
 @kernel
-def choose_partition(costs, firsts, penalty, best, back):
-    """Find the partition of the cells into intervals whose costs, each plus ``penalty``, have the least sum.
+def choose_partition(costs, firsts, prices, best, back):
+    """Find the partition of the cells into intervals whose costs, each plus its level's price, have the least sum.
 
-    ``costs`` (int64) has level after level, level l from ``firsts[l]`` on. ``best[e]`` becomes the least sum for the
-    first e cells and ``back[e]`` where the last interval before e begins; of equal sums the one with the shorter last
-    interval stays, a fixed order of all partitions. Returns how many intervals it has.
+    ``costs`` (int64) has level after level, level l from ``firsts[l]`` on, and ``prices[l]`` (int64) is added to each
+    of them. ``best[e]`` becomes the least sum for the first e cells and ``back[e]`` where the last interval before e
+    begins; of equal sums the one with the shorter last interval stays, a fixed order of all partitions. Returns how
+    many intervals it has.
     """
     cells = best.size - 1
     best[0] = 0
     for end in range(1, cells + 1):
-        best[end] = best[end - 1] + costs[firsts[0] + end - 1] + penalty
+        best[end] = best[end - 1] + costs[firsts[0] + end - 1] + prices[0]
         back[end] = end - 1
         length = 2
         level = 1
@@ -68,7 +69,7 @@ def choose_partition(costs, firsts, penalty, best, back):
             stride = length // 2
             start = end - length
             if start % stride == 0:
-                total = best[start] + costs[firsts[level] + start // stride] + penalty
+                total = best[start] + costs[firsts[level] + start // stride] + prices[level]
                 if total < best[end]:
                     best[end] = total
                     back[end] = start
@@ -82,4 +83,4 @@ def choose_partition(costs, firsts, penalty, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

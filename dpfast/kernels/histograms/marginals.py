@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

@@ -215,4 +215,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 0ea0aed6bf80acd7
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405

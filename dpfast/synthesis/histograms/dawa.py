@@ -19,14 +19,16 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
 from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.half_widths import grid_of_integers
-from dpfast.mechanisms.noise.laplace import laplace
+from dpfast.mechanisms.noise.one_sided import lowered
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies import hierarchy, identity
 from dpfast.strategies.choosing import Considered, consider
+from dpfast.strategies.identity import Identity
 from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.bucketed import bucketed
+from dpfast.synthesis.histograms.joining import joined
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import Task
 from dpfast.synthesis.shares import selection_for
@@ -35,17 +37,22 @@ from dpfast.workloads.workload import OwnQueries, Workload
 
 __all__ = ["dawa", "interval_deviations", "partition", "partition_rule"]
 
-#: Thousandths of the budget for the partition, and what one bucket is worth, in scales of the noise on its deviation:
-#: the best by experiment. With less of a penalty buckets are chosen for their noise, and single cells need to be seen.
-_FOR_WIDE_QUERIES = 350, Fraction(5, 2)
-_FOR_CELLS = 500, Fraction(3)
+#: Thousandths of the budget for the partition, and the prices of a bucket of 1, 2, 4, ... cells (the last one for all
+#: that are larger), in scales of the noise on deviations: the best by experiment. With less of a price buckets are
+#: chosen for their noise, the more so the more of a size there are. Where cells are asked for, too many buckets do less
+#: harm: they are joined afterwards.
+_FOR_WIDE_QUERIES = (
+    400,
+    (Fraction(7, 4), Fraction(7, 2), Fraction(13, 4), Fraction(3), Fraction(3), Fraction(11, 4)),
+)
+_FOR_CELLS = 300, (Fraction(3, 4), Fraction(13, 4))
 _BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 #: The scale for partitions is widened by so much: see `partition_scale`.
 _MARGIN = 1 + Fraction(1, 2**50)
 
 
-def partition_rule(workload: Workload) -> tuple[int, Fraction]:
-    """Return the partition's thousandths of the budget, and what a bucket is worth: by the public queries alone."""
+def partition_rule(workload: Workload) -> tuple[int, tuple[Fraction, ...]]:
+    """Return the partition's thousandths of the budget, and the prices of buckets: by the public queries alone."""
     return _FOR_WIDE_QUERIES if is_wide(workload) else _FOR_CELLS
 
 
@@ -66,10 +73,12 @@ def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], N
     return np.concatenate(columns), np.array(firsts)
 
 
-def partition(costs: NDArray[np.int64], firsts: NDArray[np.int64], cells: int, penalty: int) -> NDArray[np.int64]:
-    """Return the edges, from 0 to the number of cells, of the partition of least cost."""
+def partition(
+    costs: NDArray[np.int64], firsts: NDArray[np.int64], cells: int, prices: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the edges, from 0 to the number of cells, of the partition of least cost: costs have prices by level."""
     best, back = np.empty(cells + 1, np.int64), np.empty(cells + 1, np.int64)
-    count = choose_partition(costs, firsts, penalty, best, back)
+    count = choose_partition(costs, firsts, prices, best, back)
     edges = np.empty(count + 1, np.int64)
     edges[-1] = cells
     for bucket in range(count, 0, -1):
@@ -78,7 +87,7 @@ def partition(costs: NDArray[np.int64], firsts: NDArray[np.int64], cells: int, p
 
 
 def partition_scale(epsilon: float, moved: int) -> float:
-    """Return the scale of the Laplace noise on all deviations that makes the partition epsilon-private.
+    """Return the scale of the geometric noise that makes the partition epsilon-private: half of it for single cells.
 
     Notes
     -----
@@ -87,17 +96,21 @@ def partition_scale(epsilon: float, moved: int) -> float:
     Fix the noise and let B be the partition chosen, b its bucket with the cell. If the noise of b alone is lowered by
     2, B costs less by at least 2 - 1 with the neighbour's counts, any other partition without b less by at most 1, and
     those with b less by the same as B: B is chosen from the neighbour's counts too, ties included, as the order of
-    partitions is fixed. Lowering one integer by 2 changes the probability of discrete Laplace noise by at most
-    exp(2 / scale), so the partition is (2 / scale)-private, whatever the number of intervals. Single cells must have
-    noise as well, though their deviation is always 0: no noise of theirs could be lowered otherwise. Where ``moved``
+    partitions is fixed. If b is the cell alone, its deviation is 0 for both, and 1 is enough. Lowering geometric noise
+    by t makes it exp(t / scale) times less probable (`lowered`): 2 at this scale, or 1 at half of it, cost the same, so
+    the partition is (2 / scale)-private, whatever the number of intervals. Noise of one side does, as it is
+    never raised. Single cells must have noise as well: no noise of theirs could be lowered otherwise. Where ``moved``
     is 2, a count falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on
     a coarser grid one record could move a cost by a whole step of it.
 
-    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d in magnitude. With
+    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d. With
     32 (d + 4) scale <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer
-    than any one partition: B is chosen wherever the noise of each of its buckets is -(deviation + penalty) and that
-    of all others is 0 or more, which has a probability of at least exp(-2**59 / d / scale - 30 d), and the overflow
-    one of at most 4 d exp(-2**60 / d / scale), less by a factor of exp(-100). The margin of 2**-50 is for that factor.
+    than any one partition. Let t = log(8 d) scale. With a probability of 1/2 at least no interval of several cells is
+    lowered by t, and no single one by t / 2, so that no partition of w cells is lowered by w t / 2. B is chosen
+    wherever the noise of each of its buckets, of w cells, is beyond its deviation, its price and w t / 2, and that of
+    all other intervals is as said: log-probabilities of its buckets add up to at least
+    -2**59 / d / scale - (5 + log(8 d)) d, and the overflow has at most 4 d exp(-2**60 / d / scale), less by a factor of
+    exp(-100). The margin of 2**-50 is for that factor.
 
     """
     return laplace_scale(2 * moved * _MARGIN, as_written(epsilon))
@@ -122,14 +135,15 @@ def dawa(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. A part of 0.35 (0.5 where queries sum
+        computed from the estimate. A part of 0.4 (0.3 where queries sum
         over few cells) pays for the partition into buckets: it is the one of least cost,
         where an interval's cost is the sum of its counts' distances from their median, an integer that one record
-        changes by at most 1, with discrete Laplace noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
-        counts change), and a public amount for each bucket. As in report-noisy-min the costs stay secret, and to hide a
-        record it is enough to lower the noise of the one bucket that holds it, by 2, however many intervals hold it:
-        the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The rest pays for the buckets' counts,
-        which are summed exactly and measured with noise, as any histogram's. Without a ledger no budget is kept.
+        changes by at most 1, less geometric noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
+        counts change; half of it for single cells), and a public price for each bucket. As in report-noisy-min the
+        costs stay secret, and to hide a record it is enough to lower the noise of the one bucket that holds it, by 2,
+        however many intervals hold it: the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The rest
+        pays for the buckets' counts, which are summed exactly and measured with noise, as any histogram's; what is
+        joined after that is joined by these alone. Without a ledger no budget is kept.
 
     Parameters
     ----------
@@ -160,8 +174,9 @@ def dawa(
     Returns
     -------
     Estimate
-        Its ``rounds`` have a row for each bucket: its first cell, its cells, and the estimate of its count, which may
-        be negative; every cell has an equal part of its bucket's.
+        Its ``rounds`` have a row for each bucket: its first cell, its cells, and the estimate of its count; every cell
+        has an equal part of its bucket's. Where queries sum over few cells, buckets are joined that differ by no more
+        than noise, and none has less than 0.
 
     Raises
     ------
@@ -176,8 +191,9 @@ def dawa(
     -----
     Intervals have a power of two of cells and overlap by half; all costs and the partition take O(d log d) steps for d
     cells. The buckets are measured by the hierarchy H_b, or one by one, whichever predicts the least error.
-    The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), and gives
-    single cells no noise.
+    The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), gives single
+    cells no noise, and takes noisy costs below 0 for 0, with which no such proof holds: in the code that is published
+    with it a record changes the probability of single cells alone by more than exp(epsilon') (docs/evidence.md).
 
     A spike, a cell that holds far more than its neighbours, drowns where the partition does not see it, as that has
     a part of the budget: one of 300 scales of the noise that the whole budget would buy (300 / epsilon records) has a
@@ -187,6 +203,7 @@ def dawa(
     References
     ----------
     Li, Hay, Miklau (2014), sections 3 and 4. Dwork, Roth (2014), claim 3.9, for the minimum of noisy costs.
+    Ding, Kifer, Steinke, Wang, Xiao, Zhang (2021) for noise of one side.
 
     Examples
     --------
@@ -201,21 +218,27 @@ def dawa(
     """
     show = read_progress(progress, "the name of a stage")
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
-    parts, penalty = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
+    parts, prices = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
     scale = _scale(task, parts)
     prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
     # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
     show("choosing buckets")
     costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
-    noisy = laplace(costs, scale, random=source, threads=threads)
-    edges = partition(noisy, firsts, counts.size, round(penalty * Fraction(scale)))
+    single = lowered(costs[: counts.size], scale / 2.0, random=source, threads=threads)
+    longer = lowered(costs[counts.size :], scale, random=source, threads=threads)
+    by_level = [round(prices[min(level, len(prices) - 1)] * Fraction(scale)) for level in range(firsts.size)]
+    edges = partition(np.concatenate([single, longer]), firsts, counts.size, np.array(by_level))
     show("measuring buckets")
     best = _strategy(task, edges, parts)
     buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
+    if parts == _FOR_CELLS[0] and isinstance(best.strategy, Identity):
+        edges, height = joined(buckets, edges, best.noise.deviation)
+    else:
+        height = buckets / np.diff(edges)
     width = np.diff(edges)
-    rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": buckets})
-    cells, spent = np.repeat(buckets / width, width), task.spent
+    rounds = pl.DataFrame({"start": edges[:-1], "cells": width, "estimate": height * width})
+    cells, spent = np.repeat(height, width), task.spent
     return Estimate(cells, task.workload, spent, rounds=rounds, paid=prepared.paid, records=prepared.records)
 
 
