@@ -49,6 +49,8 @@ class Contestant:
         Which versions of it, and what else has to be installed for it.
     program
         What else it needs, or an empty text.
+    apart
+        What it needs that others here do not run with, so that it has to have an environment of its own.
 
     """
 
@@ -57,11 +59,13 @@ class Contestant:
     package: str
     versions: str = ""
     program: str = ""
+    apart: str = ""
 
     @property
     def install(self) -> str:
         """What installs it."""
-        return f"pip install {self.package}{self.versions}{', and Java' if self.program else ''}"
+        apart = f", in an environment of its own, with {self.apart}" if self.apart else ""
+        return f"pip install {self.package}{self.versions}{', and Java' if self.program else ''}{apart}"
 
     @property
     def is_installed(self) -> bool:
@@ -77,7 +81,7 @@ CONTESTANTS = (
     Contestant("python-dp", "pydp", "python-dp"),
     Contestant("dp_accounting", "dp_accounting", "dp-accounting"),
     Contestant("mbi", "mbi", "mbi", "==2.*"),
-    Contestant("smartnoise-synth", "snsynth", "smartnoise-synth"),
+    Contestant("smartnoise-synth", "snsynth", "smartnoise-synth", apart="mbi 1 and OpenDP 0.14"),
     Contestant("DuckDB", "duckdb", "duckdb"),
     Contestant("scikit-learn", "sklearn", "scikit-learn"),
     Contestant("PySpark", "pyspark", "pyspark", program="java"),

@@ -51,15 +51,17 @@ def calls() -> dict[str, Callable[[], Any]]:
     from dpfast.cli.doctor.machine import keystream_speed, processor
     from dpfast.cli.doctor.noise import KINDS, wrong_noise
 
+    def wrong_draws(kind: str) -> list[str]:
+        return list(wrong_noise(kind))
+
     def wrong_answer(check: Check) -> list[str]:
         return [] if check.answer() == check.expected() else ["another answer than it must be"]
 
-    return {
-        _PROCESSOR: processor,
-        _KEYSTREAM: keystream_speed,
-        **{f"{kind} noise with fresh keys": partial(lambda one: list(wrong_noise(one)), kind) for kind in KINDS},
-        **{check.name: partial(wrong_answer, check) for check in CHECKS},
-    }
+    found: dict[str, Callable[[], Any]] = {_PROCESSOR: processor}
+    for kind in KINDS:
+        found[f"{kind} noise with fresh keys"] = partial(wrong_draws, kind)
+        found.setdefault(_KEYSTREAM, keystream_speed)  # after the noise that nearly everybody draws
+    return found | {check.name: partial(wrong_answer, check) for check in CHECKS}
 
 
 def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> Findings:
