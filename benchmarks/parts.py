@@ -39,8 +39,8 @@ def parts() -> dict[str, Part]:
     released, released_floats = np.zeros_like(integers), np.zeros_like(floats)
     words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
     stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
-    noise, other, marks = np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.uint8)
-    near, roots, spreads = (np.zeros(ROWS, np.float32) for _ in range(3))
+    noise = np.zeros(ROWS, np.int32)
+    near, roots, spreads, limits = (np.zeros(ROWS, np.float32) for _ in range(4))
     undecided, half = np.empty(ROWS, np.int64), ROWS // 2
     work, work_of_pairs = (
         np.empty(narrow_laplace.WORK_WORDS, np.uint64),
@@ -67,7 +67,7 @@ def parts() -> dict[str, Part]:
 
     def pairs_of_floats(rows: slice) -> object:
         of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, near[:half], near[half:]
-        return gaussian_f32.draw_values(words[:half], *of_pairs, noise[:half], other[:half], marks[:half])
+        return gaussian_f32.draw_values(words[:half], *of_pairs, limits[:half], None)
 
     def in_cache(run: Part) -> Part:
         return lambda rows: run(first)

@@ -1,4 +1,4 @@
 """Kernels over columns of budgets and charges."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

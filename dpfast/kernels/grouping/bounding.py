@@ -193,4 +193,4 @@ def bound_units(
     return unit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

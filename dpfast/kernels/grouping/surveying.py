@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

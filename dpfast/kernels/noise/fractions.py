@@ -91,4 +91,4 @@ def find_fractions(values, position, fractions):
     return False
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

@@ -205,4 +205,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0

@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 75971c7800055638
+# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
