@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from dpfast.columns import BLOCK_ROWS
-from dpfast.kernels.noise import fractions, gaussian_f32, joining, narrow_gaussian, narrow_laplace
+from dpfast.kernels.noise import gaussian_f32, joining, narrow_gaussian, narrow_laplace, sums
 from dpfast.randomness import Keystream, Purpose
 
 ROWS, CHUNKS, ROUNDS = BLOCK_ROWS, 60, 6
@@ -86,9 +86,8 @@ def parts() -> dict[str, Part]:
         **{f"{name}, in a cache": in_cache(run) for name, run in kernels.items()},
         "of it: radii of pairs": lambda rows: gaussian_f32.find_roots(words[:half], roots[:half], spreads[:half]),
         "of it: both values of pairs": pairs_of_floats,
-        "of it: fractions of floats": lambda rows: fractions.find_fractions(floats[first], 1 / GRID, near),
-        "of it: floats joined": lambda rows: joining.join_near_grid(
-            floats[first], 1 / GRID, GRID, noise, released_floats[first]
+        "of it: noise and floats added": lambda rows: sums._sum_close(
+            floats[first], 1 / GRID, GRID, near, largest, released_floats[first], spreads
         ),
         "of it: integers joined": lambda rows: joining.add_noise(integers[first], noise, LEAST, MOST, released[first]),
     }

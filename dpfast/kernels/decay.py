@@ -61,4 +61,4 @@ def decay_f64(x):
     return polynomial(r, TAYLOR) * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

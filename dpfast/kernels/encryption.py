@@ -173,4 +173,4 @@ def _fill_words(blocks: int) -> str:
     return "\n".join(lines)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

@@ -10,10 +10,11 @@ from flint import arb, ctx, fmpq, fmpz
 from dpfast.kernels.intrinsics import f32_from_bits, fused_multiply_add, shift_right, subtract
 from dpfast.kernels.noise import gaussian_f32
 from dpfast.kernels.noise.gaussian import BLOCK_ROWS
-from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, LIMIT_ROOM, draw_numbers, draw_values, find_roots
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_numbers, draw_values, find_roots
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
 from dpfast.kernels.noise.preparation import prepare_grid
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 
 from .drawing import draw_normal, read_only
 from .oracles import pair_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpfast.kernels.noise import sums
-from dpfast.kernels.noise.gaussian_f32 import LIMIT_ROOM
+from dpfast.mechanisms.noise.lattice import Powers
 
 from .drawing import read_only
 
@@ -57,7 +57,7 @@ def test_sums_against_fractions(exponent, reach, dtype, per_row, seed):
         else:
             assert one == float(np.float32(float(nearest * Fraction(grid))))
     print(f"worst error 2**{np.log2(float(worst) or 2**-99):.2f}")
-    assert worst <= Fraction(LIMIT_ROOM) / 2
+    assert worst <= Fraction(sums.LIMIT_ROOM) / 2
     assert (np.abs(distances) <= 0.5).all()
 
 
@@ -93,6 +93,11 @@ def test_float32_saturates():
     released, distances = np.empty((2, 3), np.float32)
     add(values, 1 / grid, grid, np.float32([2**16, -(2**16), 2**16]), largest, released, distances)
     assert released.tolist() == [largest, -largest, largest]
+
+
+def test_grids_of_float64_are_never_so_large():
+    """What `sums.py` supposes of float64: 2**51 times a grid is far from the largest number."""
+    assert Powers(2.0**960, np.dtype(np.float64)).rows(0, 1, None).grid * 2.0**51 < 2.0**1020
 
 
 def test_what_is_open():

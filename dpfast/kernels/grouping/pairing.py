@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

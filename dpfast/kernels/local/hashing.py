@@ -110,4 +110,4 @@ def count_range(reports, first_value, width, counts):
             counts[place] += np.int64(found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

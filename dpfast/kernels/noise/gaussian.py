@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

@@ -59,15 +59,13 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 from dpfast.kernels.logarithm import exponential_f32
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 from dpfast.kernels.parameters import at
 
-__all__ = ["COSINE", "LARGEST_SCALE", "LIMIT_ROOM", "SINE", "draw_numbers", "draw_values", "find_roots"]
+__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_numbers", "draw_values", "find_roots"]
 
 LARGEST_SCALE = 2.0**13
 """Above, float32 would leave more than one pair in 30 open."""
-
-LIMIT_ROOM = 2.0**-17
-"""What the bound has for a sum in float64, whose own error is at most 2**-18, and for the difference from 1/2."""
 
 # Minimax in z on [0, 1] for sin(pi/4 sqrt z) / sqrt z, weighted by sqrt z, and for cos(pi/4 sqrt z).
 SINE = (0.7853981256484985, -0.08074513077735901, 0.002489370759576559, -3.5579418181441724e-05)
@@ -182,4 +180,4 @@ def draw_values(words, roots, spreads, scales, other_scales, values, other_value
         _set_limit(other_limits, i, other_scale, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

@@ -6,7 +6,7 @@ to be the right one: the functions here say for each row by how much it misses i
 
 A block is close if all its sums are below 2**36 in magnitude, by one operation on y and v that rounds once: a sum is
 off by at most 2**-18. It is near if all |y| < 2**50: there y is cut into an integer, which is exact (fractions.py), and
-a fraction, whose sum with |v| < 2**17 is off by at most 2**-36. Both fit into `LIMIT_ROOM` (gaussian_f32.py). Of a
+a fraction, whose sum with |v| < 2**17 is off by at most 2**-36. Both fit into `LIMIT_ROOM`. Of a
 block that is neither nothing is known, NaN and infinities among it.
 
 The distance of a sum s from its integer r is exact: both are multiples of the last bit of s, and |s - r| <= 1/2. It is
@@ -32,7 +32,10 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.noise.fractions import MIDDLE
 from dpfast.kernels.parameters import at
 
-__all__ = ["mark_open", "mark_open_pairs", "sum_block"]
+__all__ = ["LIMIT_ROOM", "mark_open", "mark_open_pairs", "sum_block"]
+
+LIMIT_ROOM = 2.0**-17
+"""What a bound in float32 has for the sum, which is off by at most 2**-18, and for its difference from 1/2."""
 
 # The bits of MIDDLE less 2**36, and of the lower end of what is near.
 _LEAST_CLOSE, _CLOSE = np.uint64((0x4338 << 48) - (1 << 36)), np.uint64(1 << 37)
@@ -157,4 +160,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a

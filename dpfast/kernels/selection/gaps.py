@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): eab415b5275be0e0
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f689c65833beaa9a
