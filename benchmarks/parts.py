@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from dpfast.columns import BLOCK_ROWS
-from dpfast.kernels.noise import fractions, gaussian_f32, joining, narrow_gaussian, narrow_laplace
+from dpfast.kernels.noise import gaussian_f32, joining, narrow_gaussian, narrow_laplace, sums
 from dpfast.randomness import Keystream, Purpose
 
 ROWS, CHUNKS, ROUNDS = BLOCK_ROWS, 60, 6
@@ -39,8 +39,8 @@ def parts() -> dict[str, Part]:
     released, released_floats = np.zeros_like(integers), np.zeros_like(floats)
     words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
     stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
-    noise, other, marks = np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.uint8)
-    near, roots, spreads = (np.zeros(ROWS, np.float32) for _ in range(3))
+    noise = np.zeros(ROWS, np.int32)
+    near, roots, spreads, limits = (np.zeros(ROWS, np.float32) for _ in range(4))
     undecided, half = np.empty(ROWS, np.int64), ROWS // 2
     work, work_of_pairs = (
         np.empty(narrow_laplace.WORK_WORDS, np.uint64),
@@ -67,7 +67,7 @@ def parts() -> dict[str, Part]:
 
     def pairs_of_floats(rows: slice) -> object:
         of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, near[:half], near[half:]
-        return gaussian_f32.draw_values(words[:half], *of_pairs, noise[:half], other[:half], marks[:half])
+        return gaussian_f32.draw_values(words[:half], *of_pairs, limits[:half], None)
 
     def in_cache(run: Part) -> Part:
         return lambda rows: run(first)
@@ -86,9 +86,8 @@ def parts() -> dict[str, Part]:
         **{f"{name}, in a cache": in_cache(run) for name, run in kernels.items()},
         "of it: radii of pairs": lambda rows: gaussian_f32.find_roots(words[:half], roots[:half], spreads[:half]),
         "of it: both values of pairs": pairs_of_floats,
-        "of it: fractions of floats": lambda rows: fractions.find_fractions(floats[first], 1 / GRID, near),
-        "of it: floats joined": lambda rows: joining.join_near_grid(
-            floats[first], 1 / GRID, GRID, noise, released_floats[first]
+        "of it: noise and floats added": lambda rows: sums._sum_close(
+            floats[first], 1 / GRID, GRID, near, largest, released_floats[first], spreads
         ),
         "of it: integers joined": lambda rows: joining.add_noise(integers[first], noise, LEAST, MOST, released[first]),
     }

@@ -73,6 +73,16 @@ def continued(key: bytes, index: int, read: int, known: int) -> LeadingBits:
     return leading
 
 
+def pair_of(row: int, rows: int) -> tuple[int, int, bool]:
+    """Return the words of a row's radius and angle, and whether it has the sine: pairs are within 1,024 rows each."""
+    first = row - row % 1024
+    half = -(-min(1024, rows - first) // 2)
+    place = row - first
+    is_second = place >= half
+    radius = row - half if is_second else row
+    return radius, radius + half, is_second
+
+
 def _mpf(x: Fraction) -> mpmath.mpf:
     return mpmath.mpf(x.numerator) / x.denominator
 

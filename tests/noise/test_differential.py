@@ -17,7 +17,16 @@ from dpfast.mechanisms.noise.lattice import grid_exponent
 from dpfast.testing import SeededRandom
 
 from .drawing import draw_narrow, draw_normal, draw_wide
-from .oracles import FixedKey, Tape, continued, discrete_threshold, gaussian_sample, laplace_sample, noise_bytes
+from .oracles import (
+    FixedKey,
+    Tape,
+    continued,
+    discrete_threshold,
+    gaussian_sample,
+    laplace_sample,
+    noise_bytes,
+    pair_of,
+)
 
 NOISES = {"laplace": laplace_noise, "gaussian": gaussian_noise}
 INTEGER_SCALES = [0.01, 0.7, 1.0, 3.3, 128.0, 128.5, 1024.0, 5000.0, 2.0**24, 2.0**25, 1e9, 2.0**60]
@@ -319,7 +328,7 @@ def test_whole_route_against_the_documented_layout(noise, dtype, scale):
             read, known = (int(high[word]), 32) if low is None else ((int(high[word]) << 16) | int(low[word]), 48)
             return continued(key, start + word, read & (2 ** (known - sign) - 1), known - sign)
 
-        for row in (0, 1, 2, 777, pairs - 1, pairs, size - 2, size - 1):
+        for row in (0, 1, 2, 511, 512, 777, 1024, pairs - 1, pairs, size - 66, size - 65, size - 2, size - 1):
             value = values[start + row]
             position = Fraction(value.item()) / grid
             nearest = round(position) if dtype == "float64" else (position + Fraction(1, 2)).__floor__()
@@ -329,7 +338,7 @@ def test_whole_route_against_the_documented_layout(noise, dtype, scale):
                 negative = bool(int(high[row]) >> 31)
                 n = laplace_sample(negative, bits(row, 1), Fraction(scale) / grid, fraction, discrete)
             else:
-                pair = row % pairs
-                tapes = bits(pair, 0), bits(pairs + pair, 0)
-                n = gaussian_sample(*tapes, row >= pairs, Fraction(scale) / grid, fraction)
+                *pair, is_second = pair_of(row, size)
+                tapes = [bits(word, 0) for word in pair]
+                n = gaussian_sample(*tapes, is_second, Fraction(scale) / grid, fraction)
             assert Fraction(released[start + row].item()) == (nearest + n) * grid

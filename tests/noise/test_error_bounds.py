@@ -30,6 +30,7 @@ from dpfast.kernels.logarithm import exponential_f32, exponential_f64
 from dpfast.kernels.noise import gaussian, laplace, narrow_laplace, offsets
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.preparation import prepare_narrow
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 from dpfast.mechanisms.noise.exact import discrete_offset
 
 from .drawing import draw_normal, draw_wide, offsets_per_row
@@ -351,15 +352,14 @@ def test_discrete_offset(from_one, seed):
 
 
 @compiled
-def laplace_arguments_f32(high, scales, scale, offset, fraction, value, error, noise, marks):
+def laplace_arguments_f32(high, scales, scale, offset, constant, value, error, noise, marks):
     """``scales`` is an array of the scales, or a number: the kernel has a form of its bound for either."""
     for i in range(high.size):
         e, width = exponential_f32(bit_and(high[i], laplace._REST_32))
-        signed = -fraction[i] if high[i] >> np.uint32(31) else fraction[i]
-        v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i] + signed))
+        v = maximum(laplace._NOTHING_F32, fused_multiply_add(scale[i], e, offset[i]))
         shifted = v + laplace._SHIFTER_F32
         distance = absolute(v - (shifted - laplace._SHIFTER_F32))
-        value[i], error[i] = v, laplace._error_f32(scales, scale[i], e, width)
+        value[i], error[i] = v, laplace._error_f32(scales, scale[i], e, width, constant)
         size = np.int32(shifted - laplace._SHIFTER_F32)
         noise[i] = -size if high[i] >> np.uint32(31) else size
         marks[i] = 0 if distance < laplace._HALF_F32 - error[i] else 1
@@ -421,37 +421,41 @@ def test_whole_bound_of_the_narrow_laplace_kernel(kind, one_scale, seed):
 
 
 def worst_of_the_narrow_kernel(kind, words, wide, one, generator):
-    """Return the largest share of its bound that the narrow kernel is off; ``one`` is the scale where there is one."""
+    """Return the largest share of its bound that the narrow kernel is off; ``one`` is the scale where there is one.
+
+    Continuous noise is a float by itself, without a value: its bound less the room for the sum with one.
+    """
     scale, offset = np.empty(words.size, np.float32), np.zeros(words.size, np.float32)
-    scale[:], fraction = wide, np.zeros(words.size)
+    scale[:] = wide
     if kind == "discrete":
         offset[:] = [discrete_offset(b) for b in wide.tolist()]
-    elif kind == "continuous":
-        fraction = generator.uniform(-0.5, 0.5, words.size)
-        fraction[::5] = 0.5
-    else:
+    elif kind == "discrete, offset per row":
         for rows in (wide >= 1, wide < 1):
             chosen, scales, offsets = wide[rows], scale[rows], offset[rows]
             chosen.setflags(write=False)
             assert not prepare_narrow(chosen, laplace.LARGEST_NARROW_SCALE, scales, offsets)
             scale[rows], offset[rows] = scales, offsets
-    narrow = fraction.astype(np.float32)
     high = words.astype(np.uint32) | (generator.integers(0, 2, words.size).astype(np.uint32) << np.uint32(31))
     value, error = np.empty_like(scale), np.empty_like(scale)
     noise, drawn = np.empty((2, words.size), np.int32)
     marks, drawn_marks = np.empty((2, words.size), np.uint8)
     scales, offsets = (scale, offset) if one is None else (np.float32(one), offset[0])
-    laplace_arguments_f32(high, scales, scale, offset, narrow, value, error, noise, marks)
-    if one is None or kind != "discrete, offset per row":
-        added = (np.float32(0), narrow) if kind == "continuous" else (offsets, None)
-        narrow_laplace._draw_f32(high, scales, *added, drawn, drawn_marks)
+    constant = np.float32(2.0**-149) if kind == "continuous" else laplace._CONSTANT_F32
+    laplace_arguments_f32(high, scales, scale, offset, constant, value, error, noise, marks)
+    if kind == "continuous":
+        values, limits = np.empty_like(scale), np.empty_like(scale)
+        narrow_laplace._draw_values_f32(high, scales, values, limits)
+        assert np.array_equal(values, np.where(high >> np.uint32(31), -value, value)), "not the kernel's"
+        assert (0.5 - limits.astype(float) >= error.astype(float) + LIMIT_ROOM / 2)[error < 0.5].all()
+        assert not (limits > 0)[~(error < 0.5)].any()
+    elif one is None or kind != "discrete, offset per row":
+        narrow_laplace._draw_f32(high, scales, offsets, drawn, drawn_marks)
         same = np.array_equal(marks, drawn_marks) and np.array_equal(noise, drawn)
         assert same, "the formulas above are no longer the kernel's"
     worst = 0.0
     for i, word in enumerate(words.tolist()):
         b = rational(wide[i])
-        signed = -fraction[i] if high[i] >> 31 else fraction[i]
-        shift = rational(signed) if kind == "continuous" else exact_offset(b)
+        shift = arb(0) if kind == "continuous" else exact_offset(b)
         ends = [b * -(arb(fmpz(r)) / arb(2) ** 31).log() + shift for r in (word, word + 1)]
         worst = max(worst, float(farthest(value[i], ends) / rational(error[i])))
     return worst

@@ -9,12 +9,15 @@ from flint import arb, ctx, fmpq, fmpz
 
 from dpfast.kernels.intrinsics import f32_from_bits, fused_multiply_add, shift_right, subtract
 from dpfast.kernels.noise import gaussian_f32
-from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_values, find_roots
+from dpfast.kernels.noise.gaussian import BLOCK_ROWS
+from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE, draw_numbers, draw_values, find_roots
 from dpfast.kernels.noise.laplace import UNDECIDED
-from dpfast.kernels.noise.narrow_gaussian import PAIRS, WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
+from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
 from dpfast.kernels.noise.preparation import prepare_grid
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 
 from .drawing import draw_normal, read_only
+from .oracles import pair_of
 from .test_error_bounds import PRECISION, adversarial_words, largest_on, rational, series
 
 U = 2.0**-24
@@ -135,19 +138,21 @@ def test_directions(seed):
 
 
 @compiled
-def arguments_of(words, roots, spreads, scales, fractions, values, errors):
+def arguments_of(words, roots, spreads, scales, values, errors):
     for i in range(words.size):
         negative = words[i] >> np.uint32(31) != np.uint32(0)
         for side, direction in enumerate(gaussian_f32.directions(words[i])):
             scale = scales[side, i]
-            factor = -(scale * roots[i]) if negative else scale * roots[i]
-            values[side, i] = fused_multiply_add(factor, direction, fractions[side, i])
+            values[side, i] = (-(scale * roots[i]) if negative else scale * roots[i]) * direction
             errors[side, i] = fused_multiply_add(scale, spreads[i], gaussian_f32._CONSTANT)
 
 
 @pytest.mark.parametrize("one_scale", [None, 0.01, 10.0, 5120.3, LARGEST_SCALE])
 def test_whole_bound(one_scale, seed):
-    """Soundness rules 2 and 4: |v - exact| <= the bound, at the corners of the cell and for both values."""
+    """Soundness rules 2 and 4: |v - exact| <= the bound, at the corners of the cell and for both values.
+
+    What floats are given is the same v, and the same bound with more room.
+    """
     radius = radius_words(seed, 3000 if one_scale is None else 500)
     generator = np.random.default_rng(seed + 1)
     angle = generator.permutation(np.resize(angle_words(seed, 4000), radius.size))
@@ -155,20 +160,24 @@ def test_whole_bound(one_scale, seed):
     exact_scales[:, ::9] = LARGEST_SCALE
     if one_scale is not None:
         exact_scales[:] = one_scale
-    exact_fractions = generator.uniform(-0.5, 0.5, (2, radius.size))
-    exact_fractions[:, ::5] = 0.5
-    scales, fractions = exact_scales.astype(np.float32), exact_fractions.astype(np.float32)
+    scales = exact_scales.astype(np.float32)
     roots, spreads = roots_of(radius)
     values, errors = np.empty((2, 2, radius.size), np.float32)
-    arguments_of(angle, roots, spreads, scales, fractions, values, errors)
+    arguments_of(angle, roots, spreads, scales, values, errors)
     noise, marks = np.empty((2, radius.size), np.int32), np.empty(radius.size, np.uint8)
     given = (scales[0], scales[1]) if one_scale is None else (np.float32(one_scale), None)
-    draw_values(angle, roots, spreads, *given, fractions[0], fractions[1], noise[0], noise[1], marks)
+    draw_numbers(angle, roots, spreads, *given, *noise, marks)
     with np.errstate(invalid="ignore"):
         sure = np.abs(values - np.rint(values)) < np.float32(0.5) - errors
     assert np.array_equal(marks == 0, sure.all(axis=0)), "the formulas above are no longer the kernel's"
     assert np.array_equal(noise[:, marks == 0], np.rint(values[:, marks == 0]))
     assert (marks[radius < 2] == 1).all()
+    drawn, limits = np.empty((2, 2, radius.size), np.float32)
+    draw_values(angle, roots, spreads, *given, *drawn, limits[0], None if one_scale else limits[1])
+    assert np.array_equal(drawn, values, equal_nan=True)
+    for limit, error in zip(limits[: 1 if one_scale else 2], errors, strict=False):
+        assert (0.5 - limit.astype(float) >= error.astype(float) + LIMIT_ROOM / 2)[error < 0.5].all()
+        assert not (limit > 0)[~(error < 0.5)].any()
     worst = 0.0
     for i in np.flatnonzero(np.isfinite(errors[0])).tolist():
         word, turn = int(radius[i]) >> 1, int(angle[i])
@@ -177,7 +186,7 @@ def test_whole_bound(one_scale, seed):
             for v in (turn, turn + 1):
                 at = arb(fmpz(v)) / arb(2) ** 31
                 for side, direction in enumerate((at.cos_pi(), at.sin_pi())):
-                    exact = rational(exact_scales[side, i]) * root * direction + rational(exact_fractions[side, i])
+                    exact = rational(exact_scales[side, i]) * root * direction
                     worst = max(worst, float(abs(rational(values[side, i]) - exact) / rational(errors[side, i])))
     print(f"worst error {worst:.4f} of the bound")
     assert worst <= 1
@@ -201,50 +210,56 @@ def released(high, low, scale, fractions=None, position=None):
     return noise
 
 
+def by_float64(words, bits, scales, fractions):
+    """Return the noise of a chunk's words (uint64) by the float64 kernel, each row apart from its pair's other one."""
+    pairs = [pair_of(row, scales.size) for row in range(scales.size)]
+    radius, angle = words[[pair[0] for pair in pairs]], words[[pair[1] for pair in pairs]]
+    noise = np.empty((2, scales.size), np.int32)
+    for begin in range(0, scales.size, 1 << 16):
+        part = slice(begin, begin + (1 << 16))
+        noise[:, part] = draw_normal(radius[part], angle[part], bits, scales[part], fractions[part])
+    return np.where([pair[2] for pair in pairs], noise[1], noise[0])
+
+
 @pytest.mark.parametrize("bits", [32, 48])
 @pytest.mark.parametrize("kind", ["a scale", "a scale per row", "fractions", "fractions, a scale per row"])
 @pytest.mark.parametrize("scale", [2.0**-140, 0.3, 10.0, 128.0, 5000.0, LARGEST_SCALE])
 def test_narrow_kernels_are_the_wide_one(scale, kind, bits, seed):
     """Sample by sample on the same bits: what float32 decides is what float64 does, which draws what is left open.
 
-    200,001 pairs each, and what stays undecided stays so in both.
+    200,001 rows each, and what stays undecided stays so in both.
     """
     generator = np.random.default_rng(seed)
-    pairs = 200_001
-    radius, angle = generator.integers(0, 2**bits, (2, pairs), dtype=np.uint64)
-    radius[:5] = [0, 1, 2, 2**bits - 1, 2**bits - 2]
-    scales = scale * generator.uniform(0.5, 1, (2, pairs)) if "row" in kind else np.full((2, pairs), scale)
-    fractions = generator.uniform(-0.5, 0.5, (2, pairs)) if "fractions" in kind else np.zeros((2, pairs))
-    expected = np.empty((2, pairs), np.int32)
-    for side in (0, 1):
-        expected[side] = draw_normal(radius, angle, bits, scales[side], fractions[side])[side]
-    words = np.concatenate([radius, angle])
+    rows = 200_001
+    words = generator.integers(0, 2**bits, rows + 1, dtype=np.uint64)
+    words[:5] = [0, 1, 2, 2**bits - 1, 2**bits - 2]
+    scales = scale * generator.uniform(0.5, 1, rows) if "row" in kind else np.full(rows, scale)
+    fractions = generator.uniform(-0.5, 0.5, rows) if "fractions" in kind else np.zeros(rows)
+    expected = by_float64(words, bits, scales, fractions)
     high = (words >> np.uint64(bits - 32)).astype(np.uint32)
     low = words.astype(np.uint16) if bits == 48 else None
-    given = read_only(scales.ravel()) if "row" in kind else scale
+    given = read_only(scales) if "row" in kind else scale
     if "fractions" in kind:
-        position = np.ones(2 * pairs) if "row" in kind else 1.0
-        noise = released(high, low, given, fractions.ravel(), position)
+        position = np.ones(rows) if "row" in kind else 1.0
+        noise = released(high, low, given, fractions, position)
     else:
-        noise = released(high, low, given)
-    assert np.array_equal(noise, expected.ravel())
+        noise = released(high, low, given)[:rows]
+        # There the last row is one of two.
+        expected, noise = expected[: -(rows % BLOCK_ROWS)], noise[: -(rows % BLOCK_ROWS)]
+    assert np.array_equal(noise, expected)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 2 * PAIRS - 1, 2 * PAIRS, 2 * PAIRS + 1, 2 * PAIRS + 3])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, *(BLOCK_ROWS + more for more in (-1, 0, 1, 3, BLOCK_ROWS + 5))])
 def test_odd_lengths(rows, seed):
-    """The last pair of an odd chunk has one row: the second value is not released, nor listed where it is open."""
+    """The last pair of an odd block has one row: the second value is not released, nor listed where it is open."""
     generator = np.random.default_rng(seed)
-    half = (rows + 1) // 2
-    high = generator.integers(0, 2**32, 2 * half, dtype=np.uint32)
-    high[half - 1] = 0
+    high = generator.integers(0, 2**32, rows + rows % 2, dtype=np.uint32)
+    last = pair_of(rows - 1, rows)[0]
+    high[last] = 0
     fractions = generator.uniform(-0.5, 0.5, rows)
     noise = released(high, None, 5000.0, fractions, 1.0)
-    second = np.append(fractions[half:], np.zeros(half - fractions[half:].size))
-    radius, angle = high[:half].astype(np.uint64), high[half:].astype(np.uint64)
-    one, _ = draw_normal(radius, angle, 32, 5000.0, fractions[:half].copy())
-    _, other = draw_normal(radius, angle, 32, 5000.0, second)
-    assert np.array_equal(noise, np.concatenate([one, other])[:rows])
-    assert noise[half - 1] == UNDECIDED
+    assert np.array_equal(noise, by_float64(high.astype(np.uint64), 32, np.full(rows, 5000.0), fractions))
+    assert noise[last] == noise[-1] == UNDECIDED
 
 
 def test_grids_of_the_caller_are_those_of_the_rows(seed):
@@ -275,12 +290,13 @@ def test_a_value_that_is_not_finite_stays_undecided():
 def test_nothing_of_the_noise_stays_in_the_work_memory():
     """The words, roots and noise of the last block are forgotten; what stays are marks, scales and fractions."""
     high = np.random.default_rng(6).integers(0, 2**32, 4000, dtype=np.uint32)
-    work, noise = np.zeros(WORK_WORDS, np.uint64), np.empty(4000, np.int64)
-    undecided, none = np.empty(4000, np.int64), np.int64(0)
-    release_gaussian_on_ones(high, None, 5000.0, None, none, none, work, noise.astype(np.int32), undecided)
+    work, noise = np.zeros(WORK_WORDS, np.uint64), np.zeros(4000, np.int64)
+    undecided = np.empty(4000, np.int64)
+    limits = np.int64(-(2**63)), np.int64(2**63 - 1)
+    release_gaussian_on_ones(high, None, 5000.0, read_only(noise * 0), *limits, work, noise, undecided)
     kept = work[work != 0]
-    # Marks are bytes of 0 and 1, places are below the number of pairs.
-    assert ((kept < 2000) | (kept & ~np.uint64(0x0101010101010101) == 0) | (work[work != 0] == 1)).all()
+    # Marks are bytes of 0 and 1, places are numbers of rows.
+    assert ((kept < 4096) | (kept & ~np.uint64(0x0101010101010101) == 0)).all()
 
 
 def test_a_root_that_is_too_small_is_found_out(seed):

@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

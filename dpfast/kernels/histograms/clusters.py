@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

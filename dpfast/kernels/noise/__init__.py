@@ -1,4 +1,4 @@
 """Kernels that draw noise and round it to a grid."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

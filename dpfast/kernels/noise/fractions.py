@@ -10,26 +10,19 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from dpfast.kernels.compilation import by_types, inlined, kernel
+from dpfast.kernels.compilation import by_types, inlined
 from dpfast.kernels.intrinsics import (
     absolute,
-    bit_or,
-    bits_of_f64,
     choose,
     f64_from_i64,
-    fused_multiply_add,
     round_half_even,
-    subtract,
 )
-from dpfast.kernels.parameters import at
 from dpfast.kernels.wide_floats import power_of_two
 
-__all__ = ["MIDDLE", "find_fractions", "fraction_of", "nearest_multiple"]
+__all__ = ["MIDDLE", "fraction_of", "nearest_multiple"]
 
 MIDDLE = 1.5 * 2**52
 """Added to a float that is near its grid."""
-# The sum's bits, from 1.25 * 2**52 up to 1.75 * 2**52, less those of the lower end are below 2**51.
-_LOWEST, _NEAR = np.uint64(0x4334 << 48), np.uint64(1 << 51)
 
 # From 2**53 on a float64 is an integer.
 _INTEGERS_FROM = 2.0**53
@@ -72,23 +65,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-@kernel
-def find_fractions(values, position, fractions):
-    """Set ``fractions`` (float32) to those of floats; return whether all values are near their grid.
-
-    What a value near its grid lies beyond the integer is exact in float64, before it is rounded to float32.
-    """
-    far = np.uint64(0)
-    for i in range(values.size):
-        x, inverse = np.float64(values[i]), at(position, i)
-        placed = fused_multiply_add(x, inverse, MIDDLE)
-        fractions[i] = np.float32(fused_multiply_add(x, inverse, -(placed - MIDDLE)))
-        far = bit_or(far, subtract(bits_of_f64(placed), _LOWEST))
-    if far < _NEAR:
-        return True
-    for i in range(values.size):
-        fractions[i] = np.float32(fraction_of(values[i], at(position, i)))
-    return False
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -20,6 +20,10 @@ Together scale * (R * (8.6u + pi * 2**-m) + 2.1214 width / R) + u, which the cod
 integer approximation of 1 / sqrt(E) from halving the exponent, which is at most 3.5 percent too small, so that
 1.65 g >= 1.65 * 0.965 * sqrt(2) / R = 2.25 / R.
 A sample is decided only if 1/2 - |v - n| > bound (NaN fails) and r > 0; |v| < 2**29 by the limit on the scale.
+
+Which rows share a pair. A chunk has blocks of BLOCK_ROWS rows, the last one what is left. Rows j and half + j of a
+block are the two values of one pair, half = ceil(rows / 2); of an odd block the last second value is nobody's. The
+words of a block begin at the number of its first row: the radii of its pairs, then their angles.
 """
 
 from __future__ import annotations
@@ -50,9 +54,12 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.logarithm import exponential_f64
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.laplace import UNDECIDED
-from dpfast.kernels.parameters import at
+from dpfast.kernels.parameters import at, part
 
-__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_gaussian"]
+__all__ = ["BLOCK_ROWS", "COSINE", "LARGEST_SCALE", "SINE", "draw_blocks", "draw_gaussian"]
+
+BLOCK_ROWS = 1024
+"""How many rows share pairs: an even number. Another one gives other noise from the same key."""
 
 LARGEST_SCALE = 2.0**25
 """Keeps scale * sqrt(2 * 49 ln 2) below 2**29, so that the noise fits into an int32."""
@@ -171,4 +178,35 @@ def draw_gaussian(
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+@kernel
+def draw_blocks(high, low, scale, values, position, noise, junk):
+    """Fill ``noise`` (int32) for the rows of a chunk, block by block; return 1 if some value is undecided, else 0.
+
+    ``high`` and ``low`` are its words, and the parameters those of its rows, as for `draw_gaussian`. ``junk`` (int32)
+    has one entry.
+    """
+    undecided = _NONE
+    for start in range(0, noise.size, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, noise.size)
+        half = (stop - start + 1) // 2
+        middle, whole = start + half, (stop - start) // 2
+        last = start + whole
+        if whole > 0:
+            undecided |= draw_gaussian(
+                high[start:last], part(low, start, last), high[middle : middle + whole],
+                part(low, middle, middle + whole), part(scale, start, last), part(scale, middle, stop),
+                part(values, start, last), part(values, middle, stop), part(position, start, last),
+                part(position, middle, stop), noise[start:last], noise[middle:stop],
+            )  # fmt: skip
+        if half > whole:
+            # A last first value has no second one beside it.
+            undecided |= draw_gaussian(
+                high[last:middle], part(low, last, middle), high[stop : stop + 1], part(low, stop, stop + 1),
+                part(scale, last, middle), part(scale, last, middle), part(values, last, middle),
+                part(values, last, middle), part(position, last, middle), part(position, last, middle),
+                noise[last:middle], junk,
+            )  # fmt: skip
+    return undecided
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -21,17 +21,18 @@ B = y S(z), S off by 0.5u at last, below 0.1u before, by 0.09u in its polynomial
 product rounds to u / 2: 1.3u. The sum of the two, below 2, rounds to u. So t A - B and A + t B are off by at most 4.1u
 beside the turn, which moves them by sqrt(2) pi/4 u = 1.1u, and by the bits of V not read: sqrt(2) pi 2**-32 = 0.02u.
 
-v = scale sqrt(E) (t A - B) + fraction: the scale is rounded to float32, its product with the root rounds, and the
-fused operation rounds once, to u (scale sqrt(E) |t A - B| + 1/2). |t A - B| <= sqrt(2), so that in all v is off by
+v = scale sqrt(E) (t A - B): the scale is rounded to float32, its product with the root rounds, and the last product
+rounds by u of itself. |t A - B| <= sqrt(2), so that in all v is off by
 
-    scale * (sqrt(E) (sqrt(2) (1.7 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g) + u / 2 + u / 4
+    scale * (sqrt(E) (sqrt(2) (1.7 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g)
 
-with u / 4 for the fraction rounded to float32: below scale * (13.4u sqrt(E) + (1.0366 width + 1.466u) g) + 0.75u.
-What the code has, ``scale * (14u sqrt(E) + (1.04 width + 1.48u) g) + 1.5u``, exceeds it by more than its own rounding,
-and that of the subtraction from 1/2, can take back (5u of it, and u / 4). Scales below 2**-126 are rounded by up to
-2**-150, absolutely: the last term has room for it.
-A value is decided only if |v - n| < 1/2 - bound (NaN fails); |v| < 2**22, where its fraction is exact, by the limit on
-the scale.
+and so by less than scale * (13.4u sqrt(E) + (1.0366 width + 1.466u) g). What `find_roots` and the rest have,
+``scale * (14u sqrt(E) + (1.04 width + 1.48u) g)``, exceeds it by more than its own rounding can take back (5u of it).
+
+A whole number is decided from v alone, if |v - n| < 1/2 - bound (NaN fails), with u more in the bound: the difference
+from 1/2 rounds by u / 4, and scales below 2**-126 are rounded by up to 2**-150, absolutely. |v| < 2**22 by the limit on
+the scale, and so v - n is exact. What a float of a column gives is decided where it is joined (sums.py): there v is
+added in float64, and `LIMIT_ROOM` more is in the bound.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ from dpfast.kernels.intrinsics import (
     subtract,
 )
 from dpfast.kernels.logarithm import exponential_f32
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 from dpfast.kernels.parameters import at
 
-__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_values", "find_roots"]
+__all__ = ["COSINE", "LARGEST_SCALE", "SINE", "draw_numbers", "draw_values", "find_roots"]
 
 LARGEST_SCALE = 2.0**13
 """Above, float32 would leave more than one pair in 30 open."""
@@ -76,10 +78,9 @@ _HALVING = np.uint32(0x5F3759DF)
 _MIDDLE = np.uint32(0x80000002)
 _UNIT, _HALF = np.float32(2.0**-31), np.float32(0.5)
 _SHIFTER, _SHIFTER_BITS = np.float32(1.5 * 2**23), np.uint32(0x4B400000)
-_ROUNDING, _WIDTH, _ABSOLUTE, _CONSTANT = (
-    np.float32(x) for x in (14 * 2.0**-24, 1.04, 1.48 * 2.0**-24, 1.5 * 2.0**-24)
+_ROUNDING, _WIDTH, _ABSOLUTE, _CONSTANT, _ROOM = (
+    np.float32(x) for x in (14 * 2.0**-24, 1.04, 1.48 * 2.0**-24, 2.0**-24, LIMIT_ROOM)
 )
-_NOTHING = np.float32(0.0)
 _DECIDED, _OPEN = np.uint8(0), np.uint8(1)
 
 
@@ -107,20 +108,21 @@ def directions(word):
 
 
 @inlined
-def _rounded(factor, direction, fraction, limit):
-    """Return (n, whether it is decided) for v = factor * direction + fraction."""
-    v = fused_multiply_add(factor, direction, fraction)
+def _both_values(word, root, scale, other_scale):
+    """Return v of a pair's first row and of its second one."""
+    cosine, sine = directions(word)
+    sign = bit_and(word, _TOP)
+    factor = f32_from_bits(bit_xor(bits_of_f32(scale * root), sign))
+    other_factor = f32_from_bits(bit_xor(bits_of_f32(other_scale * root), sign))
+    return factor * cosine, other_factor * sine
+
+
+@inlined
+def _rounded(v, limit):
+    """Return (n, whether it is decided)."""
     shifted = v + _SHIFTER
     decided = absolute(v - (shifted - _SHIFTER)) < limit
     return i32_from_u32(subtract(bits_of_f32(shifted), _SHIFTER_BITS)), decided
-
-
-@by_types(inline=True)
-def _or_nothing(fractions, i):
-    """Return a row's fraction, 0 where there are none."""
-    if isinstance(fractions, types.NoneType):
-        return lambda fractions, i: _NOTHING
-    return lambda fractions, i: fractions[i]
 
 
 @by_types(inline=True)
@@ -132,28 +134,50 @@ def _other_scale(scales, i, scale):
 
 
 @kernel
-def draw_values(words, roots, spreads, scales, other_scales, fractions, other_fractions, noise, other_noise, marks):
+def draw_numbers(words, roots, spreads, scales, other_scales, noise, other_noise, marks):
     """Fill ``noise`` and ``other_noise`` (int32) and mark the pairs that float32 leaves open (uint8).
 
     ``words`` are those of V, ``roots`` and ``spreads`` as `find_roots` has set them. ``scales`` is float32, one number
-    for all (and None for ``other_scales``) or one a row; ``fractions`` too, one a row or None. What stands in the
-    noise of open pairs means nothing.
+    for all (and None for ``other_scales``) or one a row. What stands in the noise of open pairs means nothing.
     """
     for i in range(noise.size):
-        word, root, spread = words[i], roots[i], spreads[i]
-        scale = at(scales, i)
+        spread, scale = spreads[i], at(scales, i)
         other_scale = _other_scale(other_scales, i, scale)
-        cosine, sine = directions(word)
-        sign = bit_and(word, _TOP)
-        factor = f32_from_bits(bit_xor(bits_of_f32(scale * root), sign))
-        other_factor = f32_from_bits(bit_xor(bits_of_f32(other_scale * root), sign))
-        limit = _HALF - fused_multiply_add(scale, spread, _CONSTANT)
-        other_limit = _HALF - fused_multiply_add(other_scale, spread, _CONSTANT)
-        n, decided = _rounded(factor, cosine, _or_nothing(fractions, i), limit)
-        m, other_decided = _rounded(other_factor, sine, _or_nothing(other_fractions, i), other_limit)
+        v, w = _both_values(words[i], roots[i], scale, other_scale)
+        n, decided = _rounded(v, _HALF - fused_multiply_add(scale, spread, _CONSTANT))
+        m, other_decided = _rounded(w, _HALF - fused_multiply_add(other_scale, spread, _CONSTANT))
         noise[i] = n
         other_noise[i] = m
         marks[i] = choose(decided & other_decided, _DECIDED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+@by_types(inline=True)
+def _set_limit(limits, i, scale, spread):
+    """Set how far from an integer a value may be; nothing where there are no limits (None)."""
+    if isinstance(limits, types.NoneType):
+        return lambda limits, i, scale, spread: None
+
+    def of_row(limits, i, scale, spread):
+        limits[i] = _HALF - fused_multiply_add(scale, spread, _ROOM)
+
+    return of_row
+
+
+@kernel
+def draw_values(words, roots, spreads, scales, other_scales, values, other_values, limits, other_limits):
+    """Fill ``values`` and ``other_values`` with v, and ``limits`` with how far from an integer it may be (float32).
+
+    ``words``, ``roots``, ``spreads``, ``scales`` and ``other_scales`` are as for `draw_numbers`; with None for the last
+    one a pair has one limit, and ``other_limits`` is None too.
+    """
+    for i in range(values.size):
+        spread, scale = spreads[i], at(scales, i)
+        other_scale = _other_scale(other_scales, i, scale)
+        v, w = _both_values(words[i], roots[i], scale, other_scale)
+        values[i] = v
+        other_values[i] = w
+        _set_limit(limits, i, scale, spread)
+        _set_limit(other_limits, i, other_scale, spread)
+
+
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -17,21 +17,17 @@ from dpfast.kernels.intrinsics import (
     bit_and,
     bit_or,
     bit_xor,
-    bits_of_f64,
     choose,
-    f64_from_bits,
-    fused_multiply_add,
     round_half_even,
     spread_sign,
 )
-from dpfast.kernels.noise.fractions import MIDDLE, nearest_multiple
+from dpfast.kernels.noise.fractions import nearest_multiple
 from dpfast.kernels.parameters import at
 
 __all__ = [
     "add_noise",
     "join_grid",
     "join_multiples",
-    "join_near_grid",
     "joined_on_grid",
     "joined_on_ones",
     "zero_missing",
@@ -114,18 +110,6 @@ def join_grid(values, inverse_grid, grid, noise, largest, released):
 
 
 @kernel
-def join_near_grid(values, inverse_grid, grid, noise, released):
-    """Do as `join_grid` for values that are near their grid (fractions.py), where nothing reaches the largest number.
-
-    The noise, below 2**31, is added to the integer x / grid where that stands in a float's last bits.
-    """
-    for i in range(released.size):
-        placed = fused_multiply_add(np.float64(values[i]), at(inverse_grid, i), MIDDLE)
-        moved = f64_from_bits(add(bits_of_f64(placed), np.uint64(np.int64(noise[i]))))
-        released[i] = released.dtype.type((moved - MIDDLE) * at(grid, i)) + released.dtype.type(0.0)
-
-
-@kernel
 def zero_missing(missing, released):
     """Write zeros where ``missing`` (bool) holds, so that nothing stands under a null."""
     for i in range(released.size):
@@ -133,4 +117,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -24,7 +24,8 @@ The bound, with u the unit roundoff and E's error from logarithm.py, in units of
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
-(offsets.py), and below 1 it is rounded from float64; a fraction is rounded to float32, by at most u / 4.
+(offsets.py), and below 1 it is rounded from float64. A value's fraction is no part of it: s scale E by itself is added
+to the value in float64 (sums.py), the product's rounding is what stands above, and `LIMIT_ROOM` is in place of 2u.
 
 The code's ``scale * (0.71875 width + 3.125u E + 1.875u) + 2u`` in float32,
 ``scale * (1.0625 width + 8u E + 8u) + 2u`` in float64, exceeds that by more than the relative error of at most 8u that
@@ -62,6 +63,7 @@ from dpfast.kernels.intrinsics import (
 )
 from dpfast.kernels.logarithm import exponential_f32, exponential_f64
 from dpfast.kernels.noise.fractions import fraction_of
+from dpfast.kernels.noise.sums import LIMIT_ROOM
 from dpfast.kernels.parameters import at
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "draw_laplace_f64",
     "laplace_f32",
     "laplace_f64",
+    "laplace_value_f32",
     "leading_bits",
     "with_more_bits",
 ]
@@ -101,50 +104,50 @@ _SHIFTER_F64 = 1.5 * 2**52
 _SHIFTER_BITS_F32 = np.uint32(0x4B400000)
 _SHIFTER_BITS_F64 = np.uint64(0x4338000000000000)
 
-_WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32 = (
-    np.float32(x) for x in (0.71875, 3.125 * 2.0**-24, 1.875 * 2.0**-24, 2 * 2.0**-24)
+_WIDTH_F32, _RELATIVE_F32, _ABSOLUTE_F32, _CONSTANT_F32, _ROOM_F32 = (
+    np.float32(x) for x in (0.71875, 3.125 * 2.0**-24, 1.875 * 2.0**-24, 2 * 2.0**-24, LIMIT_ROOM)
 )
 _WIDTH_F64, _RELATIVE_F64, _ABSOLUTE_F64, _CONSTANT_F64 = 1.0625, 8 * 2.0**-53, 8 * 2.0**-53, 2 * 2.0**-53
 _NOTHING_F32, _HALF_F32, _NOTHING_F64 = np.float32(0.0), np.float32(0.5), 0.0
 
 
 @by_types(inline=True)
-def _error_f32(scales, scale, e, width):
+def _error_f32(scales, scale, e, width, constant):
     """Return the bound in float32: of one scale for all, the products with it are made once."""
     if isinstance(scales, types.Array):
 
-        def of_rows(scales, scale, e, width):
+        def of_rows(scales, scale, e, width, constant):
             error = fused_multiply_add(width, _WIDTH_F32, _ABSOLUTE_F32)
-            return fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), _CONSTANT_F32)
+            return fused_multiply_add(scale, fused_multiply_add(e, _RELATIVE_F32, error), constant)
 
         return of_rows
 
-    def of_all(scales, scale, e, width):
-        error = fused_multiply_add(e, scale * _RELATIVE_F32, fused_multiply_add(scale, _ABSOLUTE_F32, _CONSTANT_F32))
+    def of_all(scales, scale, e, width, constant):
+        error = fused_multiply_add(e, scale * _RELATIVE_F32, fused_multiply_add(scale, _ABSOLUTE_F32, constant))
         return fused_multiply_add(width, scale * _WIDTH_F32, error)
 
     return of_all
 
 
-@by_types(inline=True)
-def _signed_f32(word, offset, fraction):
-    """Return what is added to scale * E: the offset of discrete noise (fraction None), or s * fraction."""
-    if isinstance(fraction, types.NoneType):
-        return lambda word, offset, fraction: offset
-    return lambda word, offset, fraction: f32_from_bits(bit_xor(bits_of_f32(fraction), bit_and(word, _TOP_BIT_32)))
-
-
 @inlined
-def laplace_f32(word, scales, scale, offset, fraction):
-    """Return (n, whether it is decided) for a 32-bit word in float32; ``scales`` is where the scale comes from."""
+def laplace_f32(word, scales, scale, offset):
+    """Return (n, whether it is decided) of discrete noise in float32; ``scales`` is where the scale comes from."""
     e, width = exponential_f32(bit_and(word, _REST_32))
-    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, _signed_f32(word, offset, fraction)))
+    v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, offset))
     shifted = v + _SHIFTER_F32
     distance = absolute(v - (shifted - _SHIFTER_F32))
-    decided = distance < _HALF_F32 - _error_f32(scales, scale, e, width)
+    decided = distance < _HALF_F32 - _error_f32(scales, scale, e, width, _CONSTANT_F32)
     sign = spread_sign(word)
     magnitude = subtract(bits_of_f32(shifted), _SHIFTER_BITS_F32)
     return i32_from_u32(subtract(bit_xor(magnitude, sign), sign)), decided
+
+
+@inlined
+def laplace_value_f32(word, scales, scale):
+    """Return (s scale E, how far from an integer its sum with a value may be to be decided) in float32."""
+    e, width = exponential_f32(bit_and(word, _REST_32))
+    v = f32_from_bits(bit_xor(bits_of_f32(scale * e), bit_and(word, _TOP_BIT_32)))
+    return v, _HALF_F32 - _error_f32(scales, scale, e, width, _ROOM_F32)
 
 
 @inlined
@@ -205,4 +208,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

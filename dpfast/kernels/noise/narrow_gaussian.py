@@ -1,9 +1,9 @@
 """Gaussian noise on a column, block by block: float32 first, what that leaves open in float64 from the same bits.
 
-Row j and row half + j of a chunk of n rows share a radius and an angle, half = ceil(n / 2); its words are the radii and
-then the angles. A block is small enough for its noise to stay in the second cache, and long enough for the processor
-to fetch values ahead. What both precisions leave open is listed for the caller. Which of them decides a value changes
-no bit of it: gaussian_f32.py and gaussian.py have the bounds.
+Rows share radii and angles within blocks of BLOCK_ROWS, as `gaussian.py` says. Blocks are short, so that all that
+happens to one stays in the nearest cache while the processor fetches the values of the next. What both precisions leave
+open is listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py have
+the bounds.
 """
 
 from __future__ import annotations
@@ -12,70 +12,89 @@ import numpy as np
 from numba import types
 
 from dpfast.kernels.compilation import by_types, inlined, kernel
-from dpfast.kernels.noise.fractions import find_fractions
-from dpfast.kernels.noise.gaussian import draw_gaussian
-from dpfast.kernels.noise.gaussian_f32 import draw_values, find_roots
+from dpfast.kernels.noise.gaussian import BLOCK_ROWS, draw_gaussian
+from dpfast.kernels.noise.gaussian_f32 import draw_numbers, draw_values, find_roots
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.preparation import prepare_grid
-from dpfast.kernels.noise.releasing import release_block_on_grids, release_block_on_ones
+from dpfast.kernels.noise.sums import mark_open_pairs, sum_block
 from dpfast.kernels.parameters import part
+from dpfast.kernels.views import borrowed
 
-__all__ = ["PAIRS", "WORK_WORDS", "release_gaussian_on_grids", "release_gaussian_on_ones"]
+__all__ = ["WORK_WORDS", "release_gaussian_on_grids", "release_gaussian_on_ones"]
 
-PAIRS = 16384
-_PIECE = 1024
-"""Roots are found and used so many at a time."""
+_PAIRS = BLOCK_ROWS // 2
 _GROUP = 64
-"""Open pairs are settled so many at a time, in whole vectors."""
+"""Open pairs are settled as soon as there are so many, in whole vectors."""
 _PADDING = 8
-_HALF, _EIGHTH, _LIST = PAIRS // 2, PAIRS // 8, PAIRS + _GROUP
+#: How many pairs may be open at a time; their first rows and their second ones have an entry each.
+_LIST = _PAIRS + _GROUP
+_HALF_LIST = _LIST // 2
 
-#: What stands where in the work memory, in words of 64 bits. First what tells of the noise and is forgotten at the end.
-_ROOTS = 2 * _HALF
-_SPREADS = _ROOTS + _PIECE // 2
-_WORDS = _SPREADS + _PIECE // 2
-_LOW_WORDS = _WORDS + _GROUP
-_FOUND = _LOW_WORDS + _GROUP // 2
-_SECRET = _FOUND + _GROUP
-#: Then marks, places, and what is known of a block's rows and of open ones, for first rows and for second rows.
+#: What stands where in the work memory, in words of 64 bits: first what tells of the noise, of a block's rows.
+_DRAWN = 0
+_DISTANCES = _DRAWN + _PAIRS
+_LIMITS = _DISTANCES + _PAIRS
+_ROOTS = _LIMITS + _PAIRS
+_SPREADS = _ROOTS + _PAIRS // 2
+#: Of open pairs: words, noise, sums.
+_WORDS = _SPREADS + _PAIRS // 2
+_LOW_WORDS = _WORDS + _LIST
+_FOUND = _LOW_WORDS + _HALF_LIST
+_TOTALS = _FOUND + _LIST
+_SECRET = _TOTALS + _LIST
+#: Then which pairs are open, and what is known of rows: scales in float32, grids.
 _MARKS = _SECRET
-_PLACES = _MARKS + _EIGHTH
-_NARROW = _PLACES + _LIST
-_FRACTIONS = _NARROW + 2 * _HALF
-_GRIDS = _FRACTIONS + 2 * _HALF
-_OPEN = _GRIDS + 2 * 3 * PAIRS
-_OPEN_SIDE = 8 * _GROUP
+_NARROW = _MARKS + _PAIRS // 8
+_GRIDS = _NARROW + _PAIRS
+_PLACES = _GRIDS + 3 * BLOCK_ROWS
+_OPEN = _PLACES + 2 * _LIST
+_OPEN_SIDE = 7 * _LIST
 WORK_WORDS = _OPEN + 2 * _OPEN_SIDE
 """How many words of 64 bits the work memory has."""
 
-_CLOSED, _NO_MARKS, _NOTHING, _ONE = np.uint8(0), np.uint64(0), np.float32(0.0), np.float32(1.0)
+_CLOSED, _SOME_OPEN, _NO_MARKS = np.uint8(0), np.uint8(1), np.uint64(0)
 _NO_ROWS, _DECIDED = np.int64(0), np.uint32(0)
+_NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 @kernel
-def _list_open(marks, size, start, places, some):
-    """List the marked pairs of a block that begins at ``start`` behind ``some``; return how many there are then."""
+def _list_open(marks, size, start, middle, places, others, some):
+    """List the marked pairs of a block, their first and their second rows, behind ``some``; return how many are then.
+
+    Pair j has the rows ``start`` + j and ``middle`` + j.
+    """
     marks[size : (size + 7) // 8 * 8] = _CLOSED
     groups = marks[: (size + 7) // 8 * 8].view(np.uint64)
     for group in range(groups.size):
         if groups[group] != _NO_MARKS:
             for place in range(8 * group, 8 * group + 8):
                 places[some] = start + place
+                others[some] = middle + place
                 some += np.int64(marks[place])
     return some
 
 
-@by_types(inline=True)
-def _gathered(parameter, first, places, room):
-    """Return a parameter's entries of the rows ``first`` + places, the last one's for a row behind all; or itself."""
-    if not isinstance(parameter, types.Array):
-        return lambda parameter, first, places, room: parameter
+@kernel
+def _fill_up(places, others, some):
+    """Repeat the last of some listed pairs up to whole vectors; return how many are listed then."""
+    stop = (some + _PADDING - 1) // _PADDING * _PADDING
+    for k in range(some, stop):
+        places[k] = places[some - 1]
+        others[k] = others[some - 1]
+    return stop
 
-    def gather(parameter, first, places, room):
+
+@by_types(inline=True)
+def _gathered(parameter, places, room):
+    """Return a parameter's entries of some rows, the last one's for a row behind all; or itself."""
+    if not isinstance(parameter, types.Array):
+        return lambda parameter, places, room: parameter
+
+    def gather(parameter, places, room):
         last = parameter.size - 1
         for k in range(places.size):
-            room[k] = parameter[min(first + places[k], last)]
+            room[k] = parameter[min(places[k], last)]
         return room[: places.size]
 
     return gather
@@ -97,105 +116,86 @@ def _grids_of(scale, position, grid, room):
 
 
 @kernel
-def _open_places(places, some):
-    """Return the first listed pairs, at most a group; the last one stands up to a multiple of whole vectors."""
-    for k in range(some, (some + _PADDING - 1) // _PADDING * _PADDING):
-        places[k] = places[some - 1]
-    return places[: (some + _PADDING - 1) // _PADDING * _PADDING]
-
-
-@kernel
-def _draw_open(high, low, places, scale, other_scale, values, other_values, position, other_position, work):
+def _draw_open(high, low, places, others, scale, other_scale, values, other_values, position, other_position, work):
     """Draw listed pairs in float64; return the noise of first rows and of second ones, and 1 if any is undecided."""
     words, lows = work[_WORDS:_LOW_WORDS].view(np.uint32), work[_LOW_WORDS:_FOUND].view(np.uint16)
-    found, size, half = work[_FOUND:_SECRET].view(np.int32), places.size, high.size // 2
+    found, size = work[_FOUND:_TOTALS].view(np.int32), places.size
+    one, other = found[:size], found[_LIST : _LIST + size]
+    # A first row's place is that of its pair's radius among the words, a second row's that of the angle.
     some_undecided = draw_gaussian(
-        _gathered(high, _NO_ROWS, places, words[:_GROUP]), _gathered(low, _NO_ROWS, places, lows[:_GROUP]),
-        _gathered(high, half, places, words[_GROUP:]), _gathered(low, half, places, lows[_GROUP:]),
-        scale, other_scale, values, other_values, position, other_position,
-        found[:size], found[_GROUP : _GROUP + size],
+        _gathered(high, places, words[:_LIST]), _gathered(low, places, lows[:_LIST]),
+        _gathered(high, others, words[_LIST:]), _gathered(low, others, lows[_LIST:]),
+        scale, other_scale, values, other_values, position, other_position, one, other,
     )  # fmt: skip
-    return found[:_GROUP], found[_GROUP:], some_undecided
+    return one, other, some_undecided
 
 
 @kernel
-def _list_undecided(places, some, found, first, rows, undecided, count):
+def _list_undecided(places, some, found, rows, undecided, count):
     """List what float64 did not decide either, behind ``count`` rows; return how many are listed then."""
     for k in range(some):
-        row = first + places[k]
-        if row < rows and found[k] == UNDECIDED:
-            undecided[count] = row
+        if places[k] < rows and found[k] == UNDECIDED:
+            undecided[count] = places[k]
             count += 1
     return count
 
 
 @kernel
-def _scatter(places, some, first, totals, released):
+def _scatter(places, some, totals, released):
     for k in range(some):
-        row = first + places[k]
-        if row < released.size:
+        if places[k] < released.size:
             # The sum turns a -0.0 that a small number became in float32 into 0.0.
-            released[row] = released.dtype.type(totals[k]) + released.dtype.type(0.0)
+            released[places[k]] = released.dtype.type(totals[k]) + released.dtype.type(0.0)
 
 
-@by_types(inline=True)
-def _release_open_on_ones(places, some, first, found, values, smallest, largest, room, released):
-    """Release listed rows; without values, their noise."""
-    if isinstance(values, types.NoneType):
-
-        def alone(places, some, first, found, values, smallest, largest, room, released):
-            _scatter(places, some, first, found, released)
-
-        return alone
-
-    def joined(places, some, first, found, values, smallest, largest, room, released):
-        own = _gathered(values, first, places, room[:_GROUP].view(np.int64))
-        totals = room[_GROUP : _GROUP + own.size].view(np.int64)
-        add_noise(own, found, smallest, largest, totals)
-        _scatter(places, some, first, totals, released)
-
-    return joined
+@inlined
+def _places(work):
+    """Return the first rows of open pairs, and the second ones."""
+    places = work[_PLACES:_OPEN].view(np.int64)
+    return places[:_LIST], places[_LIST:]
 
 
 @kernel
 def _settle_on_ones(high, low, scale, values, smallest, largest, some, work, released, undecided, count):
-    """Release the first listed pairs from float64; return how many rows are undecided, listed behind ``count``."""
-    half, places = high.size // 2, _open_places(work[_PLACES:_NARROW].view(np.int64), some)
-    room = work[_OPEN:WORK_WORDS]
-    scales = _gathered(scale, _NO_ROWS, places, room[:_GROUP].view(np.float64))
-    others = _gathered(scale, half, places, room[_GROUP : 2 * _GROUP].view(np.float64))
-    found, other_found, some_undecided = _draw_open(high, low, places, scales, others, None, None, None, None, work)
-    _release_open_on_ones(places, some, _NO_ROWS, found, values, smallest, largest, room, released)
-    _release_open_on_ones(places, some, half, other_found, values, smallest, largest, room, released)
-    if some_undecided != _DECIDED:
-        count = _list_undecided(places, some, found, _NO_ROWS, released.size, undecided, count)
-        count = _list_undecided(places, some, other_found, half, released.size, undecided, count)
+    """Release the listed pairs from float64; return how many rows are undecided, listed behind ``count``."""
+    places, others = _places(work)
+    size = _fill_up(places, others, some)
+    places, others, room = places[:size], others[:size], work[_OPEN:WORK_WORDS]
+    scales = _gathered(scale, places, room[:_LIST].view(np.float64))
+    other_scales = _gathered(scale, others, room[_LIST : 2 * _LIST].view(np.float64))
+    one, other, some_undecided = _draw_open(
+        high, low, places, others, scales, other_scales, None, None, None, None, work
+    )
+    own, totals = room[2 * _LIST : 3 * _LIST].view(np.int64), work[_TOTALS : _TOTALS + size].view(np.int64)
+    for rows, found in ((places, one), (others, other)):
+        add_noise(_gathered(values, rows, own), found, smallest, largest, totals)
+        _scatter(rows, some, totals, released)
+        if some_undecided != _DECIDED:
+            count = _list_undecided(rows, some, found, released.size, undecided, count)
     return count
 
 
 @inlined
-def _open_on_grids(scale, position, grid, values, first, places, room):
+def _open_on_grids(scale, position, grid, values, places, room):
     """Return the values of listed rows, and (scale / grid, 1 / grid, grid)."""
-    own = _gathered(values, first, places, room[:_GROUP])
-    scales = _gathered(scale, first, places, room[_GROUP : 2 * _GROUP])
-    positions = _gathered(position, first, places, room[2 * _GROUP : 3 * _GROUP])
-    grids = _gathered(grid, first, places, room[3 * _GROUP : 4 * _GROUP])
-    return own, _grids_of(scales, positions, grids, room[4 * _GROUP : 7 * _GROUP])
+    own = _gathered(values, places, room[:_LIST])
+    scales = _gathered(scale, places, room[_LIST : 2 * _LIST])
+    positions = _gathered(position, places, room[2 * _LIST : 3 * _LIST])
+    grids = _gathered(grid, places, room[3 * _LIST : 4 * _LIST])
+    return own, _grids_of(scales, positions, grids, room[4 * _LIST : 7 * _LIST])
 
 
 @by_types(inline=True)
-def _release_open_on_grids(places, some, first, found, values, inverses, grids, largest, totals, released):
+def _release_open(places, some, found, values, inverses, grids, largest, totals, released):
     """Release listed rows, from their values in float64; without a grid, their noise."""
     if isinstance(grids, types.NoneType):
+        return lambda places, some, found, values, inverses, grids, largest, totals, released: _scatter(
+            places, some, found, released
+        )
 
-        def alone(places, some, first, found, values, inverses, grids, largest, totals, released):
-            _scatter(places, some, first, found, released)
-
-        return alone
-
-    def joined(places, some, first, found, values, inverses, grids, largest, totals, released):
+    def joined(places, some, found, values, inverses, grids, largest, totals, released):
         join_grid(values, inverses, grids, found, largest, totals[: values.size])
-        _scatter(places, some, first, totals, released)
+        _scatter(places, some, totals, released)
 
     return joined
 
@@ -203,89 +203,60 @@ def _release_open_on_grids(places, some, first, found, values, inverses, grids, 
 @kernel
 def _settle_on_grids(high, low, scale, position, grid, values, largest, some, work, released, undecided, count):
     """Do as `_settle_on_ones` for floats."""
-    half, places = high.size // 2, _open_places(work[_PLACES:_NARROW].view(np.int64), some)
-    room = work[_OPEN:WORK_WORDS].view(np.float64)
-    totals, other_totals = room[7 * _GROUP : 8 * _GROUP], room[15 * _GROUP :]
-    own, (scales, inverses, grids) = _open_on_grids(scale, position, grid, values, _NO_ROWS, places, room)
+    places, others = _places(work)
+    size = _fill_up(places, others, some)
+    places, others, room = places[:size], others[:size], work[_OPEN:WORK_WORDS].view(np.float64)
+    totals = work[_TOTALS:_SECRET].view(np.float64)
+    own, (scales, inverses, grids) = _open_on_grids(scale, position, grid, values, places, room[:_OPEN_SIDE])
     other, (other_scales, other_inverses, other_grids) = _open_on_grids(
-        scale, position, grid, values, half, places, room[_OPEN_SIDE:]
+        scale, position, grid, values, others, room[_OPEN_SIDE:]
     )
     found, other_found, some_undecided = _draw_open(
-        high, low, places, scales, other_scales, own, other, inverses, other_inverses, work
+        high, low, places, others, scales, other_scales, own, other, inverses, other_inverses, work
     )
-    _release_open_on_grids(places, some, _NO_ROWS, found, own, inverses, grids, largest, totals, released)
-    _release_open_on_grids(
-        places, some, half, other_found, other, other_inverses, other_grids, largest, other_totals, released
-    )
+    _release_open(places, some, found, own, inverses, grids, largest, totals, released)
+    _release_open(others, some, other_found, other, other_inverses, other_grids, largest, totals, released)
     if some_undecided != _DECIDED:
-        count = _list_undecided(places, some, found, _NO_ROWS, released.size, undecided, count)
-        count = _list_undecided(places, some, other_found, half, released.size, undecided, count)
+        count = _list_undecided(places, some, found, released.size, undecided, count)
+        count = _list_undecided(others, some, other_found, released.size, undecided, count)
     return count
 
 
-@inlined
-def _number_to_settle(some, is_last):
-    """Return how many listed pairs are settled now: whole groups, and all at last."""
-    return min(some, _GROUP) if some >= _GROUP or is_last else _NO_ROWS
-
-
-@kernel
-def _close(work, some, settled):
-    """Move the listed pairs that are not settled to the front; return how many there are."""
-    places = work[_PLACES:_NARROW]
-    for k in range(some - settled):
-        places[k] = places[settled + k]
-    return some - settled
-
-
 @by_types(inline=True)
-def _narrow_scales(scale, other_scale, work):
-    """Return the block's scales in float32 for first and second rows: one number and None, or one a row."""
+def _narrow_scales(scale, half, work):
+    """Return a block's scales in float32, of first and of second rows: one number and None, or one a row."""
     if not isinstance(scale, types.Array):
-        return lambda scale, other_scale, work: (np.float32(scale), None)
+        return lambda scale, half, work: (np.float32(scale), None)
 
-    def of_rows(scale, other_scale, work):
-        narrow, pairs = work[_NARROW:_FRACTIONS].view(np.float32), scale.size
-        others = narrow[PAIRS : PAIRS + pairs]
-        for i in range(pairs):
+    def of_rows(scale, half, work):
+        narrow = work[_NARROW:_GRIDS].view(np.float32)
+        for i in range(scale.size):
             narrow[i] = np.float32(scale[i])
-        for i in range(other_scale.size):
-            others[i] = np.float32(other_scale[i])
-        others[other_scale.size :] = _ONE
-        return narrow[:pairs], others
+        narrow[scale.size : 2 * half] = _ONE
+        return narrow[:half], narrow[half : 2 * half]
 
     return of_rows
 
 
-@kernel
-def _draw_block(high, start, pairs, scale, other_scale, fractions, other_fractions, work, some):
-    """Draw the block of so many pairs that begins at ``start``; return how many pairs are listed as open then.
+@by_types(inline=True)
+def _limits_of(narrow, half, work):
+    """Return where the limits of first rows stand, and of second ones: None where scales are one number."""
+    if not isinstance(narrow, types.Array):
+        return lambda narrow, half, work: (work[_LIMITS:_ROOTS].view(np.float32)[:half], None)
 
-    Scales are those of the block's rows, first and second ones, and fractions too, or None.
-    """
-    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32), work[_SPREADS:_WORDS].view(np.float32)
-    marks, places = work[_MARKS:_PLACES].view(np.uint8), work[_PLACES:_NARROW].view(np.int64)
-    narrow, other_narrow = _narrow_scales(scale, other_scale, work)
-    angles = high.size // 2 + start
-    for first in range(0, pairs, _PIECE):
-        last = min(first + _PIECE, pairs)
-        size = last - first
-        find_roots(high[start + first : start + last], roots[:size], spreads[:size])
-        draw_values(
-            high[angles + first : angles + last], roots[:size], spreads[:size], part(narrow, first, last),
-            part(other_narrow, first, last), part(fractions, first, last), part(other_fractions, first, last),
-            noise[first:last], other_noise[first:last], marks[first:last],
-        )  # fmt: skip
-    return _list_open(marks, pairs, start, places, some)
+    def of_rows(narrow, half, work):
+        limits = work[_LIMITS:_ROOTS].view(np.float32)
+        return limits[:half], limits[half : 2 * half]
+
+    return of_rows
 
 
 @inlined
-def _forget(work, pairs):
-    """Wipe what blocks of at most so many pairs have left of the noise, and what open pairs have."""
-    work[: (pairs + 1) // 2] = _NO_MARKS
-    work[_HALF : _HALF + (pairs + 1) // 2] = _NO_MARKS
-    work[_ROOTS:_SECRET] = _NO_MARKS
+def _roots_of(high, start, half, work):
+    """Find the roots of a block's pairs; return its angles, the roots, and their spreads."""
+    roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:half], work[_SPREADS:_WORDS].view(np.float32)[:half]
+    find_roots(high[start : start + half], roots, spreads)
+    return high[start + half : start + 2 * half], roots, spreads
 
 
 @kernel
@@ -299,36 +270,34 @@ def release_gaussian_on_ones(high, low, scale, values, smallest, largest, work, 
     scale
         float64: one number or one a row, at most LARGEST_SCALE of gaussian_f32.py.
     values
-        int64, int32 or uint32; None for the noise alone.
+        int64, int32 or uint32.
     smallest, largest
         The limits of what is released.
     work
         WORK_WORDS words (uint64). Nothing of the noise is left there.
     released
-        int64 or int32 as the limits allow; int32 for the noise. What stands there for undecided rows means nothing.
+        int64 or int32 as the limits allow. What stands there for undecided rows means nothing.
     undecided
         int64, as long as the rows; listed in no order.
 
     """
-    count, some, rows, half = _NO_ROWS, _NO_ROWS, released.size, high.size // 2
-    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-    for start in range(0, half, PAIRS):
-        stop = min(start + PAIRS, half)
-        other, end = half + start, min(half + stop, rows)
-        some = _draw_block(
-            high, start, stop - start, part(scale, start, stop), part(scale, other, end), None, None, work, some
-        )
-        ones, others = noise[: stop - start], other_noise[: end - other]
-        release_block_on_ones(part(values, start, stop), ones, smallest, largest, released[start:stop])
-        release_block_on_ones(part(values, other, end), others, smallest, largest, released[other:end])
-        settled = _number_to_settle(some, stop == half)
-        while settled > _NO_ROWS:
-            count = _settle_on_ones(
-                high, low, scale, values, smallest, largest, settled, work, released, undecided, count
-            )
-            some = _close(work, some, settled)
-            settled = _number_to_settle(some, stop == half)
-    _forget(work, min(half, PAIRS))
+    count, some, rows = _NO_ROWS, _NO_ROWS, released.size
+    high, low, scale, values = borrowed(high), borrowed(low), borrowed(scale), borrowed(values)
+    work, released, undecided = borrowed(work), borrowed(released), borrowed(undecided)
+    noise, marks = work[_DRAWN:_DISTANCES].view(np.int32), work[_MARKS:_NARROW].view(np.uint8)
+    places, others = _places(work)
+    for start in range(0, rows, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, rows)
+        half = (stop - start + 1) // 2
+        narrow, other_narrow = _narrow_scales(part(scale, start, stop), half, work)
+        angles, roots, spreads = _roots_of(high, start, half, work)
+        draw_numbers(angles, roots, spreads, narrow, other_narrow, noise[:half], noise[half : 2 * half], marks[:half])
+        add_noise(values[start:stop], noise[: stop - start], smallest, largest, released[start:stop])
+        some = _list_open(marks, half, start, start + half, places, others, some)
+        if some >= _GROUP or (some > _NO_ROWS and stop == rows):
+            count = _settle_on_ones(high, low, scale, values, smallest, largest, some, work, released, undecided, count)
+            some = _NO_ROWS
+    work[:_SECRET] = _NO_MARKS
     return count
 
 
@@ -351,42 +320,39 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
         Of the same type; int32 for the noise.
 
     """
-    count, some, rows, half = _NO_ROWS, _NO_ROWS, released.size, high.size // 2
-    noise, other_noise = work[:_HALF].view(np.int32), work[_HALF:_ROOTS].view(np.int32)
-    room = work[_GRIDS:_OPEN].view(np.float64)
-    fractions, other_fractions = (
-        work[_FRACTIONS : _FRACTIONS + _HALF].view(np.float32),
-        work[_FRACTIONS + _HALF : _GRIDS].view(np.float32),
-    )
-    for start in range(0, half, PAIRS):
-        stop = min(start + PAIRS, half)
-        pairs, other, end = stop - start, half + start, min(half + stop, rows)
-        own, others = values[start:stop], values[other:end]
+    count, some, rows = _NO_ROWS, _NO_ROWS, released.size
+    high, low, values, released = borrowed(high), borrowed(low), borrowed(values), borrowed(released)
+    scale, position, grid = borrowed(scale), borrowed(position), borrowed(grid)
+    work, undecided = borrowed(work), borrowed(undecided)
+    drawn, distances = work[_DRAWN:_DISTANCES].view(np.float32), work[_DISTANCES:_LIMITS].view(np.float32)
+    marks, room = work[_MARKS:_NARROW].view(np.uint8), work[_GRIDS:_PLACES].view(np.float64)
+    places, others = _places(work)
+    for start in range(0, rows, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, rows)
+        size, half = stop - start, (stop - start + 1) // 2
         scales, inverses, grids = _grids_of(
-            part(scale, start, stop), part(position, start, stop), part(grid, start, stop), room[: 3 * PAIRS]
+            part(scale, start, stop), part(position, start, stop), part(grid, start, stop), room
         )
-        other_scales, other_inverses, other_grids = _grids_of(
-            part(scale, other, end), part(position, other, end), part(grid, other, end), room[3 * PAIRS :]
+        narrow, other_narrow = _narrow_scales(scales, half, work)
+        limits, other_limits = _limits_of(narrow, half, work)
+        angles, roots, spreads = _roots_of(high, start, half, work)
+        draw_values(
+            angles, roots, spreads, narrow, other_narrow, drawn[:half], drawn[half : 2 * half], limits, other_limits
         )
-        near = find_fractions(own, inverses, fractions)
-        others_near = find_fractions(others, other_inverses, other_fractions)
-        other_fractions[others.size : pairs] = _NOTHING
-        some = _draw_block(
-            high, start, pairs, scales, other_scales, fractions[:pairs], other_fractions[:pairs], work, some
-        )
-        release_block_on_grids(own, inverses, grids, noise[:pairs], near, largest, released[start:stop])
-        release_block_on_grids(
-            others, other_inverses, other_grids, other_noise[: end - other], others_near, largest, released[other:end]
-        )
-        settled = _number_to_settle(some, stop == half)
-        while settled > _NO_ROWS:
+        distances[size : 2 * half] = _NOTHING
+        own, freed = values[start:stop], released[start:stop]
+        if sum_block(own, inverses, grids, drawn[:size], largest, freed, distances[:size]):
+            mark_open_pairs(distances[:half], distances[half : 2 * half], limits, other_limits, marks[:half])
+        else:
+            marks[:half] = _SOME_OPEN
+        some = _list_open(marks, half, start, start + half, places, others, some)
+        if some >= _GROUP or (some > _NO_ROWS and stop == rows):
             count = _settle_on_grids(
-                high, low, scale, position, grid, values, largest, settled, work, released, undecided, count
+                high, low, scale, position, grid, values, largest, some, work, released, undecided, count
             )
-            some = _close(work, some, settled)
-            settled = _number_to_settle(some, stop == half)
-    _forget(work, min(half, PAIRS))
+            some = _NO_ROWS
+    work[:_SECRET] = _NO_MARKS
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -11,7 +11,7 @@ from numba import types
 
 from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_right, subtract, trailing_zeros
-from dpfast.kernels.noise.fractions import find_fractions, fraction_of
+from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.laplace import (
     LARGEST_NARROW_SCALE,
     UNDECIDED,
@@ -19,23 +19,20 @@ from dpfast.kernels.noise.laplace import (
     draw_laplace_f64,
     laplace_f32,
     laplace_f64,
+    laplace_value_f32,
     leading_bits,
     with_more_bits,
 )
 from dpfast.kernels.noise.offsets import discrete_offset
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_narrow
-from dpfast.kernels.noise.releasing import (
-    release_block_on_grids,
-    release_block_on_ones,
-    release_row_on_grid,
-    release_row_on_ones,
-)
+from dpfast.kernels.noise.releasing import release_block_on_ones, release_row_on_grid, release_row_on_ones
+from dpfast.kernels.noise.sums import mark_open, sum_block
 from dpfast.kernels.parameters import at, part
 from dpfast.kernels.views import borrowed
 
 __all__ = ["NOISE_WORDS", "WORK_WORDS", "release_laplace_on_grids", "release_laplace_on_ones"]
 
-BLOCK = 256
+BLOCK = 512
 """Few enough for the processor to fetch the next block's values while it draws for this one."""
 #: So many open samples are settled at a time, filled up to a multiple of the second: whole vectors.
 _ENOUGH, _PADDING = 64, 32
@@ -43,7 +40,9 @@ _LIST = BLOCK + _ENOUGH
 _HALF, _EIGHTH = BLOCK // 2, BLOCK // 8
 
 #: What stands where in the work memory, in words of 64 bits: first what has one entry a row of the block.
-_MARKS = _HALF
+_DISTANCES = _HALF
+_LIMITS = _DISTANCES + _HALF
+_MARKS = _LIMITS + _HALF
 _FIRST = _MARKS + _EIGHTH
 _SECOND = _FIRST + _HALF
 _SCALES = _SECOND + _HALF
@@ -63,27 +62,36 @@ _DECIDED = _FOUND + _LIST // 2
 WORK_WORDS = _DECIDED + _LIST // 8
 """How many words of 64 bits the work memory has."""
 
-NOISE_WORDS = _HALF
-"""How many of its first words hold noise."""
+NOISE_WORDS = _MARKS
+"""How many of its first words hold noise, or tell of it."""
 
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
 _NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
 _NO_ROWS, _NO_NOISE = np.int64(0), np.int32(0)
-_NOTHING, _NOTHING_F32 = 0.0, np.float32(0.0)
+_NOTHING = 0.0
 
 
 @kernel
-def _draw_f32(high, scale, offset, fraction, noise, marks):
+def _draw_f32(high, scale, offset, noise, marks):
     """Fill ``noise`` in float32 and mark what is open; return 1 if anything is."""
     any_open = _CLOSED
     for i in range(noise.size):
         one = at(scale, i)
-        n, decided = laplace_f32(high[i], scale, one, at(offset, i), at(fraction, i))
+        n, decided = laplace_f32(high[i], scale, one, at(offset, i))
         noise[i] = n
         mark = choose(decided, _CLOSED, _OPEN)
         marks[i] = mark
         any_open = bit_or(any_open, mark)
     return any_open
+
+
+@kernel
+def _draw_values_f32(high, scale, values, limits):
+    """Fill ``values`` with noise, and ``limits`` with how far from an integer its sum with a value may be (float32)."""
+    for i in range(values.size):
+        v, limit = laplace_value_f32(high[i], scale, at(scale, i))
+        values[i] = v
+        limits[i] = limit
 
 
 @inlined
@@ -268,7 +276,7 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
         scales, offsets, wide = _ones_of(part(scale, start, stop), offset, work)
         if wide:
             count = _draw_wide(high, low, scale, work, start, stop, count, undecided)
-        elif _draw_f32(high[start:stop], scales, offsets, None, drawn, block[1]) != _CLOSED:
+        elif _draw_f32(high[start:stop], scales, offsets, drawn, block[1]) != _CLOSED:
             some = _gather(high, scale, None, None, None, start, start, stop, block, opened, some)
         release_block_on_ones(part(values, start, stop), drawn, smallest, largest, released[start:stop])
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
@@ -338,20 +346,26 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     scale, position, grid = borrowed(scale), borrowed(position), borrowed(grid)
     work, undecided = borrowed(work), borrowed(undecided)
     block, opened, settled = _views(work)
-    fractions = work[_FIRST:_SECOND].view(np.float32)
+    drawn, distances, limits = (
+        work[:_DISTANCES].view(np.float32), work[_DISTANCES:_LIMITS].view(np.float32),
+        work[_LIMITS:_MARKS].view(np.float32),
+    )  # fmt: skip
     for start in range(0, released.size, BLOCK):
         stop = min(start + BLOCK, released.size)
         size = stop - start
         scales, inverses, grids, first = _grids_of(scale, position, grid, start, stop, work)
         inverses_here, grids_here = part(inverses, first, first + size), part(grids, first, first + size)
-        near = find_fractions(values[start:stop], inverses_here, fractions[:size])
-        narrow = _narrowed(part(scales, first, first + size), work)
-        drawn = block[0][:size]
-        if _draw_f32(high[start:stop], narrow, _NOTHING_F32, fractions, drawn, block[1]) != _CLOSED:
-            some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
-        release_block_on_grids(
-            values[start:stop], inverses_here, grids_here, drawn, near, largest, released[start:stop]
+        _draw_values_f32(
+            high[start:stop], _narrowed(part(scales, first, first + size), work), drawn[:size], limits[:size]
         )
+        if sum_block(
+            values[start:stop], inverses_here, grids_here, drawn[:size], largest, released[start:stop],
+            distances[:size],
+        ):  # fmt: skip
+            mark_open(distances[:size], limits[:size], block[1])
+        else:
+            block[1][:size] = _OPEN
+        some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
             _settle(some, low, _NOTHING, opened, settled)
             for k in range(some):
@@ -363,4 +377,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

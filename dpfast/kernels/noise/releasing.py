@@ -1,18 +1,13 @@
-"""Drawn noise released with its values, by blocks or a row by itself; without values or a grid, the noise alone."""
+"""Drawn noise released with its values, integers by blocks, a row by itself; without values or a grid, it alone."""
 
 from __future__ import annotations
 
 from numba import types
 
 from dpfast.kernels.compilation import by_types, inlined
-from dpfast.kernels.noise.joining import add_noise, join_grid, join_near_grid, joined_on_grid, joined_on_ones
+from dpfast.kernels.noise.joining import add_noise, joined_on_grid, joined_on_ones
 
-__all__ = ["release_block_on_grids", "release_block_on_ones", "release_row_on_grid", "release_row_on_ones"]
-
-#: Times the grid, beyond all that a value near its grid and noise can be together.
-_NEAR = 2.0**51
-#: A grid of a float64 is never so large that this times it would overflow.
-_LARGEST_OF_F64 = 2.0**1020
+__all__ = ["release_block_on_ones", "release_row_on_grid", "release_row_on_ones"]
 
 
 @inlined
@@ -46,29 +41,6 @@ def release_row_on_ones(values, row, n, smallest, largest, released):
 
 
 @by_types(inline=True)
-def _within(grid, largest):
-    """Return whether what is near its grid, and noise, stay within the largest number for certain."""
-    if isinstance(grid, types.Array):
-        return lambda grid, largest: largest >= _LARGEST_OF_F64
-    return lambda grid, largest: grid * _NEAR <= largest
-
-
-@by_types(inline=True)
-def release_block_on_grids(values, inverses, grids, noise, near, largest, released):
-    """Release floats of a block, which are ``near`` their grid or not (fractions.py); without a grid, its noise."""
-    if isinstance(grids, types.NoneType):
-        return lambda values, inverses, grids, noise, near, largest, released: _copy(noise, released)
-
-    def joined(values, inverses, grids, noise, near, largest, released):
-        if near and _within(grids, largest):
-            join_near_grid(values, inverses, grids, noise, released)
-        else:
-            join_grid(values, inverses, grids, noise, largest, released)
-
-    return joined
-
-
-@by_types(inline=True)
 def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released):
     """Release a row's float on its own grid; where ``grids`` is None, its noise."""
     if isinstance(grids, types.NoneType):
@@ -85,4 +57,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpfast.kernels.compilation import inlined, kernel
-from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.gaussian import draw_blocks
 from dpfast.kernels.noise.joining import add_noise, join_grid, join_multiples
 from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, UNDECIDED, draw_laplace_f64
 from dpfast.kernels.noise.narrow_laplace import (
@@ -19,7 +19,6 @@ from dpfast.kernels.noise.narrow_laplace import (
     release_laplace_on_ones,
 )
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_multiples
-from dpfast.kernels.parameters import part
 from dpfast.kernels.plugin.layout import LAPLACE
 from dpfast.kernels.plugin.memory import (
     f32_array,
@@ -42,30 +41,6 @@ LARGEST_ONES_EXPONENT = np.int64(24)
 _LARGEST_F64, _LARGEST_F32 = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
 _SMALLEST_I32, _LARGEST_I32 = np.int64(-(2**31)), np.int64(2**31 - 1)
 _SMALLEST_I64, _LARGEST_I64 = np.int64(-(2**63)), np.int64(2**63 - 1)
-
-
-@kernel
-def _draw_pairs(high, low, scale, values, position, noise, junk):
-    """Fill a chunk's Gaussian noise: row j and row half + j share a radius and an angle (mechanisms/noise)."""
-    size = noise.size
-    half = (size + 1) // 2
-    whole = size - half
-    undecided = np.uint32(0)
-    if whole > 0:
-        stop = half + whole
-        undecided |= draw_gaussian(
-            high[:whole], part(low, 0, whole), high[half:stop], part(low, half, stop),
-            part(scale, 0, whole), part(scale, half, stop), part(values, 0, whole), part(values, half, stop),
-            part(position, 0, whole), part(position, half, stop), noise[:whole], noise[half:stop],
-        )  # fmt: skip
-    if half > whole:
-        stop = half + half
-        undecided |= draw_gaussian(
-            high[whole:half], part(low, whole, half), high[stop - 1 : stop], part(low, stop - 1, stop),
-            part(scale, whole, half), part(scale, whole, half), part(values, whole, half), part(values, whole, half),
-            part(position, whole, half), part(position, whole, half), noise[whole:half], junk,
-        )  # fmt: skip
-    return undecided
 
 
 @inlined
@@ -119,11 +94,11 @@ def _draw_ones(operation, short, words, rows, scales, per_row, scratch, noise):
 def _draw_gaussian_on_ones(short, high, low, given, per_row, noise, junk):
     if short != 0:
         if per_row != 0:
-            return _draw_pairs(high, None, given, None, None, noise, junk)
-        return _draw_pairs(high, None, given[0], None, None, noise, junk)
+            return draw_blocks(high, None, given, None, None, noise, junk)
+        return draw_blocks(high, None, given[0], None, None, noise, junk)
     if per_row != 0:
-        return _draw_pairs(high, low, given, None, None, noise, junk)
-    return _draw_pairs(high, low, given[0], None, None, noise, junk)
+        return draw_blocks(high, low, given, None, None, noise, junk)
+    return draw_blocks(high, low, given[0], None, None, noise, junk)
 
 
 @kernel
@@ -183,7 +158,7 @@ def draw_multiples(operation, short, words, rows, form, values, scales, per_row,
     if operation == LAPLACE:
         undecided = draw_laplace_f64(high, low, each, offsets, wide, shifts, noise)
     else:
-        undecided = _draw_pairs(high, low, each, wide, shifts, noise, i32_array(scratch + 16 * rows, 1))
+        undecided = draw_blocks(high, low, each, wide, shifts, noise, i32_array(scratch + 16 * rows, 1))
     if form == 1:
         join_multiples(wide, shifts, noise, _SMALLEST_I32, _LARGEST_I32, i32_array(released, rows))
     else:
@@ -219,15 +194,15 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
         if operation == LAPLACE:
             undecided = _laplace_on_grids(high, low, each, wide, inverse, work, listed, noise)
         else:
-            undecided = np.int64(_draw_pairs(high, low, each, wide, inverse, noise, junk))
+            undecided = np.int64(draw_blocks(high, low, each, wide, inverse, noise, junk))
         _join_powers(form, wide, inverse, grid, noise, released)
         return np.int64(undecided)
     if operation == LAPLACE:
         undecided = _laplace_on_grids(high, low, each[0], wide, inverse[0], work, listed, noise)
     else:
-        undecided = np.int64(_draw_pairs(high, low, each[0], wide, inverse[0], noise, junk))
+        undecided = np.int64(draw_blocks(high, low, each[0], wide, inverse[0], noise, junk))
     _join_powers(form, wide, inverse[0], grid[0], noise, released)
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

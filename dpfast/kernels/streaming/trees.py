@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a0fc3638aed39405
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5

@@ -13,7 +13,7 @@ from dpfast.arguments import Threads
 from dpfast.columns import Column, borrow_scale
 from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
-from dpfast.kernels.noise.gaussian import draw_gaussian
+from dpfast.kernels.noise.gaussian import BLOCK_ROWS, draw_blocks
 from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE as LARGEST_NARROW_SCALE
 from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
 from dpfast.kernels.noise.preparation import FINENESS
@@ -30,10 +30,7 @@ _SHORT_WORDS_UP_TO = 2.0**7
 
 
 class _Gaussian(Noise):
-    """Gaussian noise by pairs: row j and row half + j of a chunk share a radius and an angle.
-
-    A chunk of n rows has half = ceil(n / 2) pairs; its words are the radii and then the angles.
-    """
+    """Gaussian noise by pairs of rows, which share a radius and an angle: kernels/noise/gaussian.py says which."""
 
     def __init__(self, lattice: Lattice, keystream: Keystream, largest_scale: float) -> None:
         super().__init__(lattice, keystream, short=largest_scale <= _SHORT_WORDS_UP_TO)
@@ -65,7 +62,7 @@ class _Gaussian(Noise):
             largest = lattice.largest if isinstance(lattice, Powers) else 0.0
             of_grids = rows.scale, rows.position, rows.grid, values, largest
             count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
-        # A block lists pairs: its first and second rows in turn.
+        # Pairs are listed, their first and second rows in turn.
         return np.sort(found[:count])
 
     def _draw_wide(
@@ -78,41 +75,39 @@ class _Gaussian(Noise):
         released: NDArray[Any],
     ) -> NDArray[np.int64]:
         """Draw in float64 alone."""
-        size, noise = values.size, scratch("noise", np.int32)[: values.size]
-        half = (size + 1) // 2
-        placed = None if rows.position is None else values
-        undecided = 0
-        # An odd chunk's last cosine has no sine beside it: that pair is drawn apart, its sine thrown away.
-        for first, pairs in ((0, size - half), (size - half, half - (size - half))):
-            if not pairs:
-                continue
-            one, other = slice(first, first + pairs), slice(half + first, half + first + pairs)
-            beside = other if first + pairs <= size - half else one
-            given = [_part(bits, own) for own in (one, other) for bits in (high, low)]
-            given += [_part(x, own) for x in (rows.scale, placed, rows.position) for own in (one, beside)]
-            given += [noise[one], noise[beside] if beside is other else np.empty(pairs, np.int32)]
-            undecided |= draw_gaussian(*given)
+        noise, placed = scratch("noise", np.int32)[: values.size], None if rows.position is None else values
+        undecided = draw_blocks(high, low, rows.scale, placed, rows.position, noise, np.empty(1, np.int32))
         self.lattice.join(values, rows, noise, released)
         return self.undecided(noise) if undecided else NO_ROWS
 
     def refine(
         self, words: NDArray[np.uint8], values: NDArray[Any], undecided: NDArray[np.int64], start: int
     ) -> Iterator[tuple[int, int]]:
-        half = (values.size + 1) // 2
         high, low = self.parts(words, values.size)
         for row in undecided.tolist():
             # The second word of a last, odd pair has an index of its own, beyond the chunk's rows.
+            *pair, is_second = _pair(row, values.size)
             radius, angle = (
-                self.tail(start + word, int(high[word]), 32, None if low is None else int(low[word]))
-                for word in (row % half, half + row % half)
+                self.tail(start + word, int(high[word]), 32, None if low is None else int(low[word])) for word in pair
             )
             scale, fraction, _ = self.lattice.exact(values[row], start + row)
-            yield row, exact_gaussian(radius, angle, row >= half, scale, fraction)
+            yield row, exact_gaussian(radius, angle, is_second, scale, fraction)
 
 
-def _part(parameter: Any, rows: slice) -> Any:
-    """Return the part of a parameter for some rows, if it has one entry a row."""
-    return parameter[rows] if isinstance(parameter, np.ndarray) else parameter
+def _pair(row: int, rows: int) -> tuple[int, int, bool]:
+    """Return the radius and the angle of a row among its chunk's words, and whether it is its pair's second value.
+
+    Examples
+    --------
+    >>> _pair(1024, 1029), _pair(1027, 1029)
+    ((1024, 1027, False), (1024, 1027, True))
+
+    """
+    first = row // BLOCK_ROWS * BLOCK_ROWS
+    half = (min(BLOCK_ROWS, rows - first) + 1) // 2
+    place = row - first
+    radius = first + place % half
+    return radius, radius + half, place >= half
 
 
 @same_kind

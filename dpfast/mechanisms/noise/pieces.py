@@ -115,7 +115,7 @@ class _Words:
         draw_rows(noise, words, values, missing, 0, self._scratch, released)
         words.fill(0)
         self._scratch("noise", np.int32)[:rows].fill(0)
-        self._scratch.work(NOISE_WORDS)[: (rows + 1) // 2].fill(0)
+        self._scratch.work(NOISE_WORDS).fill(0)
         return released
 
     def _take(self, size: int, noise: Noise) -> NDArray[np.uint8]:
