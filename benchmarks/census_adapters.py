@@ -4,7 +4,8 @@
 
 REQUEST is a .json with the ``sizes`` of columns, ``epsilon``, ``delta``, ``megabytes``, and the ``sets`` of columns of
 the workload; CODES a .npy of the records, a row for each column. The synthetic records are written to ANSWER, and the
-seconds that they took are the last line printed. Nothing of this project is imported: its packages need not be there.
+seconds that they took, of a clock and of processors, are the last line printed. No package of this project has to be
+there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import time
 from typing import Any
 
 import numpy as np
+
+#: Rounds of AIM after which JAX forgets what it compiled.
+_ROUNDS_KEPT = 4
 
 
 def _mbi_data(request: dict[str, Any], codes: np.ndarray) -> Any:
@@ -44,8 +48,40 @@ def aim(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
     workload = [(tuple(f"a{place}" for place in held), 1.0) for held in request["sets"]]
     # Its megabytes are 2**20 bytes.
     size = request["megabytes"] * 1e6 / 2**20
-    _, made = AIM(request["epsilon"], request["delta"], max_model_size=size).run(_mbi_data(request, codes), workload)
+    mechanism = AIM(request["epsilon"], request["delta"], max_model_size=size)
+    _watch(mechanism, request["progress"])
+    _, made = mechanism.run(_mbi_data(request, codes), workload)
     return _codes_of(made)
+
+
+def _watch(mechanism: Any, progress: str | None) -> None:
+    """Have each round of AIM say how far it came, and keep it from programs that JAX compiles for every shape.
+
+    What it asks of a model before it chooses is summed by NumPy, and what was compiled is thrown away now and then:
+    the memory maps of a process run out before AIM ends. Fits of the model are as they are.
+    """
+    import jax
+    from census_marginals import SummedModel
+
+    choose, rounds, spent = mechanism.worst_approximated, 0, 0.0
+
+    def chosen(candidates: Any, answers: Any, model: Any, epsilon: float, sigma: float) -> Any:
+        nonlocal rounds, spent
+        if rounds % _ROUNDS_KEPT == 0:
+            jax.clear_caches()
+        rounds += 1
+        plain = {held: np.asarray(counts) for held, counts in answers.items()}
+        spent += epsilon**2 / 8 + 0.5 / sigma**2
+        found = choose(candidates, plain, SummedModel(model), epsilon, sigma)
+        if progress:
+            with open(progress, "a") as file:
+                file.write(
+                    f"round {rounds}: {found}, {spent / mechanism.rho:.4f} of the budget beyond single columns, "
+                    f"{time.process_time():.0f} processor seconds\n"
+                )
+        return found
+
+    mechanism.worst_approximated = chosen
 
 
 def mst(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
@@ -89,11 +125,11 @@ def main(name: str, mechanisms: str, request_path: str, codes_path: str, answer_
     with open(request_path) as file:
         request = json.load(file)
     codes = np.load(codes_path)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     made = ADAPTERS[name](request, codes)
-    seconds = time.perf_counter() - start
+    seconds, used = time.perf_counter() - start, time.process_time() - used
     np.save(answer_path, made)
-    print(f"\n{seconds}")
+    print(f"\n{seconds} {used}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 PATH is an interpreter in which mbi 2.0.0 or dpmm is installed, and FOLDER holds aim.py and mst.py, the
 mechanisms of mbi's own repository. What is not there is skipped with a line. Rows of earlier runs stay in the table
 unless they are measured again; --load says under which load the seconds were taken.
---epsilons, --megabytes and --only take some of each, with commas between.
+--epsilons, --megabytes and --only take some of each, with commas between. --progress names a file to which AIM writes a
+line a round.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -36,7 +38,7 @@ _OURS = "dpf.synthesize"
 _RUNS = 3
 _TRIPLES = len(pairs_and_triples()[1])
 _TABLE = Path(__file__).with_suffix(".md")
-_HEAD = ("what", "megabytes", "epsilon", "pairs", "triples", "seconds", "load")
+_HEAD = ("what", "megabytes", "epsilon", "pairs", "triples", "seconds", "processor seconds", "load")
 ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
 
 Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
@@ -44,26 +46,33 @@ delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean tot
 over these pairs and over {_TRIPLES} triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run
 each. MST has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy
 one they are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads
-differ.
+differ; processor seconds are nearer to one, though a busy machine makes them longer, too.
+AIM of `mbi` is the mechanism of its own repository, with all its rounds and steps of fitting. What it asks of a model
+before it chooses is summed by NumPy ("marginals by NumPy"): as it is, JAX compiles a program for every shape, which
+took more than a minute of processor time before the first choice, and memory maps ran out before the end.
 At epsilon 10 a larger model is better; at epsilon 1 and below noise leaves nothing that room would buy, as
 census_errors.md shows with its figures.
 
 """
 
 
-def _synthesize(codes: NDArray[np.integer], epsilon: float, megabytes: float) -> tuple[NDArray[np.integer], float]:
+#: Records, and the seconds of a clock and of processors that they took.
+Made: TypeAlias = "tuple[NDArray[np.integer], float, float]"
+
+
+def _synthesize(codes: NDArray[np.integer], epsilon: float, megabytes: float) -> Made:
     frame = pl.DataFrame({name: column.astype(np.int64) for name, column in zip(_NAMES, codes, strict=True)})
     domain = dpf.Domain(dict(zip(_NAMES, SIZES, strict=True)))
     ledger = dpf.Ledger(epsilon=epsilon, delta=_DELTA)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     made = dpf.synthesize(frame, domain, epsilon=epsilon, delta=_DELTA, max_megabytes=megabytes, ledger=ledger)
     drawn = np.array([made.frame[name].to_numpy() for name in _NAMES])
-    return drawn, time.perf_counter() - start
+    return drawn, time.perf_counter() - start, time.process_time() - used
 
 
 def _peer(
-    name: str, python: str, mechanisms: str, codes: NDArray[np.integer], epsilon: float, megabytes: float
-) -> tuple[NDArray[np.integer], float] | None:
+    name: str, given: argparse.Namespace, codes: NDArray[np.integer], epsilon: float, megabytes: float
+) -> Made | None:
     """Return a peer's records and seconds; None, and a line that says why, if it is not there."""
     with tempfile.TemporaryDirectory() as folder:
         places = {name: str(Path(folder) / name) for name in ("request.json", "codes.npy", "answer.npy")}
@@ -73,18 +82,23 @@ def _peer(
             "delta": _DELTA,
             "megabytes": megabytes,
             "sets": pairs_and_triples()[0],
+            "progress": given.progress and str(Path(given.progress).absolute()),
         }
         Path(places["request.json"]).write_text(json.dumps(request))
         np.save(places["codes.npy"], codes)
         adapters = str(Path(__file__).with_name("census_adapters.py"))
         ran = subprocess.run(
-            [python, adapters, name, mechanisms, *places.values()], capture_output=True, text=True, check=False
+            [given.python, adapters, name, given.mechanisms, *places.values()],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if ran.returncode:
             why = ran.stderr.strip().splitlines()[-1:] or ["no message"]
             print(f"{name} is skipped: {why[0]}", flush=True)
             return None
-        return np.load(places["answer.npy"]), float(ran.stdout.strip().splitlines()[-1])
+        seconds, used = map(float, ran.stdout.strip().splitlines()[-1].split())
+        return np.load(places["answer.npy"]), seconds, used
 
 
 def _rows() -> dict[tuple[str, ...], list[str]]:
@@ -112,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--megabytes", default="4,80")
     parser.add_argument("--only", default=",".join([_OURS, *ADAPTERS]))
     parser.add_argument("--load", default="quiet")
+    parser.add_argument("--progress")
     given = parser.parse_args(arguments)
     codes = make_records()
     chosen = given.only.split(",")
@@ -123,13 +138,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 elif "MST" in name and megabytes != float(given.megabytes.split(",")[0]):
                     continue
                 else:
-                    found = _peer(name, given.python, given.mechanisms, codes, epsilon, megabytes)
+                    found = _peer(name, given, codes, epsilon, megabytes)
                     if found is None:
                         continue
                     runs = [found]
-                middle = np.median([[*_errors(codes, made), seconds] for made, seconds in runs], axis=0)
+                middle = np.median([[*_errors(codes, made), *seconds] for made, *seconds in runs], axis=0)
                 size = "" if "MST" in name else f"{megabytes:g}"
-                figures = [f"{middle[0]:.4f}", f"{middle[1]:.4f}", f"{middle[2]:.1f}"]
+                figures = [f"{middle[0]:.4f}", f"{middle[1]:.4f}", f"{middle[2]:.1f}", f"{middle[3]:.1f}"]
                 row = [name, size, f"{epsilon:g}", *figures, given.load]
                 print(row, flush=True)
                 rows = _rows()

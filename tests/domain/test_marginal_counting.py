@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.domain import marginal_counting
 
 SETS = [(0,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 EDGES = [0, 10, 20, 60]
@@ -96,6 +97,23 @@ def test_batches_of_a_file_are_counted_at_once(threads, tmp_path):
     found = own.open(tmp_path / "a.parquet").count_marginals(SETS, threads=threads)
     for one, other in zip(found, own.open(data).count_marginals(SETS, threads=1), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_fails_in_another_thread_is_told_in_fixed_words(threads, tmp_path, monkeypatch):
+    """The fourth batch fails with a number in its message, which is not shown."""
+    some_rows(600_000).write_parquet(tmp_path / "a.parquet", row_group_size=50_000)
+    counted = []
+
+    def count(*given: object) -> None:
+        counted.append(len(given))
+        if len(counted) > 3:
+            raise MemoryError("4711 rows")
+
+    monkeypatch.setattr(marginal_counting, "count_tables", count)
+    with pytest.raises(MemoryError, match=r"^not enough memory to aggregate the data$") as caught:
+        domain("drop").open(tmp_path / "a.parquet").count_marginals(SETS, threads=threads)
+    assert caught.value.__context__ is None
 
 
 def test_a_domain_may_have_more_cells_than_can_be_numbered():
