@@ -30,6 +30,7 @@ from dpfast.arguments import Special
 from dpfast.errors import ParameterError
 
 __all__ = [
+    "DRAW_VERSION",
     "RANDOM",
     "Keystream",
     "Purpose",
@@ -42,6 +43,13 @@ __all__ = [
     "process_mark",
     "random_source",
 ]
+
+DRAW_VERSION = 2
+"""Raised whenever a key gives other noise than before (tests/noise/test_randomness.py says when).
+
+What keeps a key to draw from later keeps this number too, and refuses another one. The same key would give other noise
+for the same figures: a second draw that nothing has paid for, from the same words, so that the two may cancel.
+"""
 
 
 _KEY_BYTES = 32

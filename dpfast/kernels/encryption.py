@@ -191,4 +191,4 @@ def _fill_words(blocks: int) -> str:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

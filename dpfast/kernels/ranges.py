@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

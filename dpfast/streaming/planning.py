@@ -8,6 +8,7 @@ from typing import Any
 from dpfast.accounting.budget import Budget
 from dpfast.arguments import Choice
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.randomness import DRAW_VERSION
 from dpfast.streaming.buffers import BufferedToeplitz
 from dpfast.streaming.method import Found, Method
 from dpfast.streaming.pan_private import PanPrivate
@@ -37,7 +38,7 @@ class Asked:
     def to_json(self, method: Method) -> dict[str, Any]:
         """Return them as JSON can say them, with what was searched for."""
         asked = {**asdict(self), "mechanism": method.name}
-        return {**asked, "found": method.found, "event": repr(method.event)}
+        return {**asked, "found": method.found, "event": repr(method.event), "draw_version": DRAW_VERSION}
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> tuple[Asked, Method]:
@@ -53,7 +54,7 @@ class Asked:
         parts = given["horizon"], given["counters"], given["mechanism"]
         asked = cls(*parts, Budget(**given["budget"]), StreamUnit(**unit))
         method = plan_method(asked, given["found"])
-        if repr(method.event) != given["event"]:
+        if repr(method.event) != given["event"] or given.get("draw_version") != DRAW_VERSION:
             raise LedgerError("the counter was made by another version of dpfast, whose noise this one would not draw")
         return asked, method
 

@@ -201,7 +201,7 @@ def test_kernels_are_vectorised(name, compiled):
 
 #: The vectors of 128 bits that a Neoverse core has in place of those above.
 ON_NEOVERSE = {
-    "float": r"f(mla|mul|add|sub)\.4s",
+    "float": r"f(mla|mul|add|sub|cm\w+)\.4s",
     "double": r"f(mla|mul|add|sub|cm\w+)\.2d",
     "i64": r"(add|sub|cm\w+|and|bif|bit)\.(2d|16b)",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import multiprocessing
 import os
@@ -17,11 +18,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 import dpfast as dpf
 import dpfast.randomness
 from dpfast import randomness
+from dpfast.cli.doctor.known_answers import KNOWN_ANSWERS
 from dpfast.columns import BLOCK_ROWS
 from dpfast.errors import LedgerError, ParameterError
 from dpfast.kernels import keystream
 from dpfast.ledger import Ledger
-from dpfast.randomness import Keystream, Purpose, SystemRandom, Tail, Words, process_mark
+from dpfast.randomness import DRAW_VERSION, Keystream, Purpose, SystemRandom, Tail, Words, process_mark
 from dpfast.testing import SeededRandom
 
 from .oracles import FixedKey, aes_blocks, continued, noise_bytes
@@ -384,3 +386,11 @@ def test_a_fork_with_its_parents_process_id_has_a_mark_of_its_own(monkeypatch):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert process_mark() == before
     assert ledger.remaining.epsilon == 1
+
+
+def test_a_key_that_gives_other_noise_is_of_another_version():
+    """Known answers change with the noise that a key gives. Then raise DRAW_VERSION: kept counters are refused."""
+    drawn = {name: answer for name, answer in KNOWN_ANSWERS.items() if "noise" in name or "stream" in name}
+    assert len(drawn) == 7
+    digest = hashlib.sha256(repr(sorted(drawn.items())).encode()).hexdigest()[:16]
+    assert (DRAW_VERSION, digest) == (2, "0b0e35ba25278d74")

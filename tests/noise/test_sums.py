@@ -1,4 +1,4 @@
-"""Values and noise added in float64: which integer is nearest, how far the sum was, and blocks that are too far."""
+"""Values and noise added in float64: which integer is nearest, how far the sum was, and rows that are too far."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ compiled = numba.njit(error_model="numpy", fastmath=False)
 
 @compiled
 def add(values, inverse, grid, drawn, largest, released, distances):
-    return sums.sum_block(values, inverse, grid, drawn, largest, released, distances)
+    sums.sum_block(values, inverse, grid, drawn, largest, released, distances)
 
 
 def block(reach, dtype, seed):
-    """Return positions up to ``reach`` grids and noise up to 2**17: at random, whole, and half-way between integers."""
+    """Return positions up to ``reach`` grids and noise up to 2**18: at random, whole, and half-way between integers."""
     generator = np.random.default_rng(seed)
     positions = np.exp2(generator.uniform(-60, np.log2(reach) - 0.01, 3000)) * generator.choice([-1, 1], 3000)
-    drawn = (np.exp2(generator.uniform(-30, 16.9, 3000)) * generator.choice([-1, 1], 3000)).astype(np.float32)
+    drawn = (np.exp2(generator.uniform(-30, 17.9, 3000)) * generator.choice([-1, 1], 3000)).astype(np.float32)
     positions[::3] = np.rint(positions[::3])
     drawn[::6] = np.trunc(drawn[::6]) + np.float32(0.5)
     positions[:4], drawn[:4] = [0.0, -0.0, 0.5, -0.5], 0.0
@@ -45,7 +45,7 @@ def test_sums_against_fractions(exponent, reach, dtype, per_row, seed):
     values = read_only((positions * np.array(grid, dtype)).astype(dtype))
     given = tuple(read_only(np.full(values.size, x)) for x in (1 / grid, grid)) if per_row else (1 / grid, grid)
     released, distances = np.full(values.size, np.nan, dtype), np.empty(values.size, np.float32)
-    assert add(values, *given, drawn, LARGEST[dtype], released, distances)
+    add(values, *given, drawn, LARGEST[dtype], released, distances)
     assert not (np.signbit(released) & (released == 0)).any()
     worst = Fraction(0)
     for x, v, one, distance in zip(values.tolist(), drawn.tolist(), released.tolist(), distances.tolist(), strict=True):
@@ -61,6 +61,21 @@ def test_sums_against_fractions(exponent, reach, dtype, per_row, seed):
     assert (np.abs(distances) <= 0.5).all()
 
 
+@pytest.mark.parametrize("end", [2.0**35, 2.0**36])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_at_the_ends_of_what_is_close(sign, end):
+    """Each row a block of its own: sums within a few units of an end, and just off what float64 has there."""
+    steps = np.array([-1.5, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 1.5])
+    drawn = (steps[:, None] + np.array([-1, -0.75, -0.5, 0, 0.5, 0.75, 1]) * 2.0**-17).astype(np.float32).ravel()
+    for whole in (end - 1, end, end + 1):
+        for v in drawn:
+            released, distances = np.empty(1), np.empty(1, np.float32)
+            add(read_only(np.array([sign * whole])), 1.0, 1.0, np.array([v]), 0.0, released, distances)
+            total = Fraction(sign * whole) + Fraction(float(v))
+            error = abs(total - Fraction(float(released[0])) - Fraction(float(distances[0])))
+            assert error <= Fraction(sums.LIMIT_ROOM) / 2
+
+
 @pytest.mark.parametrize("reach", [2.0**20, 2.0**49])
 def test_noise_alone(reach, seed):
     """Without a grid what is released is the integer less the one that is nearest to the value."""
@@ -68,21 +83,24 @@ def test_noise_alone(reach, seed):
     noise, released = np.empty(positions.size, np.int32), np.empty(positions.size)
     distances, same = np.empty((2, positions.size), np.float32)
     values = read_only(positions)
-    assert add(values, 1.0, None, drawn, 0.0, noise, distances)
+    add(values, 1.0, None, drawn, 0.0, noise, distances)
     sums._sum_near(values, 1.0, 1.0, drawn, LARGEST["float64"], released, same)
     assert np.array_equal(released, np.rint(positions) + noise)
     assert np.array_equal(distances, same)
 
 
-@pytest.mark.parametrize("one", [2.0**50, -(2.0**50) - 1, 2.0**51, -(2.0**52), 2.0**60, 1e300, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("one", [2.0**50, -(2.0**50), 2.0**51, -(2.0**52), 2.0**60, 1e300, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("grid", [1.0, None])
 def test_one_value_that_is_far_is_found(one, grid):
-    """Soundness rule 5: nothing is said of a block with such a value."""
+    """Soundness rule 5: nothing is said of such a row, and all is said of the others."""
     values = np.linspace(-9, 9, 100)
     values[37] = one
     released = np.empty(100) if grid else np.empty(100, np.int32)
     drawn, distances = np.zeros((2, 100), np.float32)
-    assert not add(read_only(values), 1.0, grid, drawn, LARGEST["float64"], released, distances)
+    add(read_only(values), 1.0, grid, drawn, LARGEST["float64"], released, distances)
+    assert np.flatnonzero(np.isnan(distances)).tolist() == [37]
+    others = np.arange(100) != 37
+    assert np.array_equal(released[others], np.rint(values)[others] if grid else np.zeros(99))
 
 
 def test_float32_saturates():

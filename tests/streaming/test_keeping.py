@@ -18,6 +18,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast.errors import LedgerError, ParameterError
+from dpfast.streaming import planning
 from dpfast.streaming.step_keys import StepKeys, follow
 from dpfast.testing import SeededRandom
 
@@ -195,6 +196,17 @@ def test_the_numbers_that_change_noise_are_under_the_checksum(tmp_path):
         writer.write_table(table)
     os.replace(tmp_path / "other", tmp_path / "kept")
     with pytest.raises(LedgerError):
+        dpf.restore_counter(tmp_path / "kept")
+
+
+def test_a_counter_whose_key_would_give_other_noise_is_refused(tmp_path, monkeypatch):
+    """Two draws of a step from the same words, one by each version, would cancel: nobody gets the second."""
+    monkeypatch.setattr(planning, "DRAW_VERSION", planning.DRAW_VERSION - 1)
+    with dpf.continual_count(8, counters=2, epsilon=1.0, delta=1e-9, path=tmp_path / "kept") as counter:
+        counter.step([1, 2])
+    dpf.restore_counter(tmp_path / "kept").close()
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="by another version of dpfast, whose noise this one would not draw"):
         dpf.restore_counter(tmp_path / "kept")
 
 

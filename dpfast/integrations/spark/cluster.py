@@ -18,7 +18,7 @@ from dpfast.integrations.spark.jobs import SEALED_COLUMNS, DrawNoise, SealBlocks
 from dpfast.integrations.spark.schemas import quoted, spark_columns
 from dpfast.integrations.spark.specification import NoiseSpecification
 from dpfast.integrations.spark.storage import Folder
-from dpfast.randomness import SystemRandom
+from dpfast.randomness import DRAW_VERSION, SystemRandom
 
 __all__ = ["Cluster"]
 
@@ -88,7 +88,7 @@ class Cluster:
     def _try_out(self) -> None:
         """Run a job like those of a release, over no data, on about as many executors as there are."""
         tasks = self.session.range(self.session.sparkContext.defaultParallelism)
-        nothing = tasks.mapInArrow(TryOut(self.specification, version("dpfast")), self.columns)
+        nothing = tasks.mapInArrow(TryOut(self.specification, version("dpfast"), DRAW_VERSION), self.columns)
         self._write(nothing, self.exact)
         if not self.exact.parts():
             raise DpfastError("this Spark session's committer names files in another way than part-00000-...parquet")

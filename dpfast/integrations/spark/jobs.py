@@ -20,6 +20,7 @@ from dpfast.errors import DpfastError
 from dpfast.integrations.spark.block_keys import BlockKeys
 from dpfast.integrations.spark.sealing import BLOCK_GROUPS, Sealed, blocks_of, pack, seal, unpack, unseal
 from dpfast.integrations.spark.specification import NoiseSpecification
+from dpfast.randomness import DRAW_VERSION
 
 __all__ = ["SEALED_COLUMNS", "DrawNoise", "SealBlocks", "TryOut"]
 
@@ -78,10 +79,11 @@ class DrawNoise:
 
 @dataclass(frozen=True)
 class TryOut:
-    """Fails where `DrawNoise` would: on an executor without this version of dpfast."""
+    """Fails where `DrawNoise` would: on an executor whose dpfast is not the driver's, or draws other noise."""
 
     specification: NoiseSpecification
     version: str
+    draw_version: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield nothing."""
@@ -89,6 +91,8 @@ class TryOut:
             found = version("dpfast")
             if found != self.version:
                 raise DpfastError(f"an executor has dpfast {found}, the driver {self.version}")
+            if self.draw_version != DRAW_VERSION:
+                raise DpfastError(f"an executor's dpfast {found} draws other noise than the driver's")
         yield from ()
 
 

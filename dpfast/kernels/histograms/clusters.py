@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

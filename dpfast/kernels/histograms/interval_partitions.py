@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

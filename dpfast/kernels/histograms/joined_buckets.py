@@ -44,4 +44,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

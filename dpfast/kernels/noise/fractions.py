@@ -65,4 +65,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

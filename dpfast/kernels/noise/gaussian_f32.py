@@ -180,4 +180,4 @@ def draw_values(words, roots, spreads, scales, other_scales, values, other_value
         _set_limit(other_limits, i, other_scale, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

@@ -117,4 +117,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

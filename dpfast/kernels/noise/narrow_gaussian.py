@@ -53,7 +53,7 @@ _OPEN_SIDE = 7 * _LIST
 WORK_WORDS = _OPEN + 2 * _OPEN_SIDE
 """How many words of 64 bits the work memory has."""
 
-_CLOSED, _SOME_OPEN, _NO_MARKS = np.uint8(0), np.uint8(1), np.uint64(0)
+_CLOSED, _NO_MARKS = np.uint8(0), np.uint64(0)
 _NO_ROWS, _DECIDED = np.int64(0), np.uint32(0)
 _NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
 
@@ -341,10 +341,8 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
         )
         distances[size : 2 * half] = _NOTHING
         own, freed = values[start:stop], released[start:stop]
-        if sum_block(own, inverses, grids, drawn[:size], largest, freed, distances[:size]):
-            mark_open_pairs(distances[:half], distances[half : 2 * half], limits, other_limits, marks[:half])
-        else:
-            marks[:half] = _SOME_OPEN
+        sum_block(own, inverses, grids, drawn[:size], largest, freed, distances[:size])
+        mark_open_pairs(distances[:half], distances[half : 2 * half], limits, other_limits, marks[:half])
         some = _list_open(marks, half, start, start + half, places, others, some)
         if some >= _GROUP or (some > _NO_ROWS and stop == rows):
             count = _settle_on_grids(
@@ -355,4 +353,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

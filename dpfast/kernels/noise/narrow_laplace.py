@@ -358,13 +358,11 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         _draw_values_f32(
             high[start:stop], _narrowed(part(scales, first, first + size), work), drawn[:size], limits[:size]
         )
-        if sum_block(
+        sum_block(
             values[start:stop], inverses_here, grids_here, drawn[:size], largest, released[start:stop],
             distances[:size],
-        ):  # fmt: skip
-            mark_open(distances[:size], limits[:size], block[1])
-        else:
-            block[1][:size] = _OPEN
+        )  # fmt: skip
+        mark_open(distances[:size], limits[:size], block[1])
         some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
             _settle(some, low, _NOTHING, opened, settled)
@@ -377,4 +375,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

@@ -57,4 +57,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24

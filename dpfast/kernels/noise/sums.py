@@ -4,10 +4,10 @@ With y = x / grid and the noise v in units of the grid, what is released is the 
 grid. Who calls knows how far v is from the true noise, and so how close to an integer the sum has to be for no other
 to be the right one: the functions here say for each row by how much it misses its integer (distances, float32).
 
-A block is close if all its sums are below 2**36 in magnitude, by one operation on y and v that rounds once: a sum is
-off by at most 2**-18. It is near if all |y| < 2**50: there y is cut into an integer, which is exact (fractions.py), and
-a fraction, whose sum with |v| < 2**17 is off by at most 2**-36. Both fit into `LIMIT_ROOM`. Of a
-block that is neither nothing is known, NaN and infinities among it.
+A block is close if all its sums are from -2**35 - 1/2 to 2**35. They come from one operation on y and v, which rounds
+once: a sum is off by at most 2**-18. In a block that is not close, a row is near if |y| < 2**50. There y is cut into
+an integer, which is exact (fractions.py), and a fraction, whose sum with |v| < 2**18 is off by at most 2**-36. Both fit
+into `LIMIT_ROOM`. A row that is not near either, NaN and infinities among them, gets NaN as its distance: it is open.
 
 The distance of a sum s from its integer r is exact: both are multiples of the last bit of s, and |s - r| <= 1/2. It is
 rounded to float32, which carries it past no float32 that it is compared with. What is released is a function of the
@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from dpfast.kernels.compilation import by_types, kernel
+from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import (
     absolute,
     bit_or,
@@ -37,10 +37,10 @@ __all__ = ["LIMIT_ROOM", "mark_open", "mark_open_pairs", "sum_block"]
 LIMIT_ROOM = 2.0**-17
 """What a bound in float32 has for the sum, which is off by at most 2**-18, and for its difference from 1/2."""
 
-# The bits of MIDDLE less 2**36, and of the lower end of what is near.
-_LEAST_CLOSE, _CLOSE = np.uint64((0x4338 << 48) - (1 << 36)), np.uint64(1 << 37)
-_LEAST_NEAR, _NEAR = np.uint64(0x4334 << 48), np.uint64(1 << 51)
+# The bits of MIDDLE less 2**35, and how many numbers from there on are close.
+_LEAST_CLOSE, _CLOSE = np.uint64((0x4338 << 48) - (1 << 35)), np.uint64(1 << 36)
 _MIDDLE_BITS, _NO_BITS = np.uint64(0x4338 << 48), np.uint64(0)
+_NEAR, _UNKNOWN = np.float64(2.0**50), np.float32(np.nan)
 _CLOSED, _OPEN = np.uint8(0), np.uint8(1)
 
 
@@ -50,10 +50,15 @@ def _released(total, grid, largest, released):
     if released.dtype == types.float64:
         return lambda total, grid, largest, released: total * grid
 
-    # The sum turns a -0.0 that a small number became in float32 into 0.0.
-    return lambda total, grid, largest, released: (
-        released.dtype.type(min(max(total * grid, -largest), largest)) + released.dtype.type(0.0)
-    )
+    def saturated(total, grid, largest, released):
+        product = total * grid
+        # No min or max: what they do about NaN would be a branch, and the loop scalar.
+        product = choose(product > largest, largest, product)
+        product = choose(product < -largest, -largest, product)
+        # The sum turns a -0.0 that a small number became in float32 into 0.0.
+        return released.dtype.type(product) + released.dtype.type(0.0)
+
+    return saturated
 
 
 @kernel
@@ -70,35 +75,35 @@ def _sum_close(values, inverse, grid, drawn, largest, released, distances):
     return far < _CLOSE
 
 
+@inlined
+def _known(x, position, distance):
+    """Return a row's distance; NaN if the row is not near."""
+    return choose(absolute(x * position) < _NEAR, np.float32(distance), _UNKNOWN)
+
+
 @kernel
 def _sum_near(values, inverse, grid, drawn, largest, released, distances):
-    """Release the nearest grid points of a near block; return whether it is near."""
-    far = _NO_BITS
+    """Release the nearest grid points of the near rows of a block."""
     for i in range(released.size):
         x, position = np.float64(values[i]), at(inverse, i)
         placed = fused_multiply_add(x, position, MIDDLE)
         whole = placed - MIDDLE
         rest = fused_multiply_add(x, position, -whole) + np.float64(drawn[i])
         nearest = (rest + MIDDLE) - MIDDLE
-        distances[i] = np.float32(rest - nearest)
-        far = bit_or(far, subtract(bits_of_f64(placed), _LEAST_NEAR))
+        distances[i] = _known(x, position, rest - nearest)
         released[i] = _released(whole + nearest, at(grid, i), largest, released)
-    return far < _NEAR
 
 
 @kernel
 def _noise_near(values, inverse, drawn, released, distances):
-    """Release what moves the grid points next to the values of a near block, int32; return whether it is near."""
-    far = _NO_BITS
+    """Release what moves the grid points next to the values of the near rows of a block, int32."""
     for i in range(released.size):
         x, position = np.float64(values[i]), at(inverse, i)
         placed = fused_multiply_add(x, position, MIDDLE)
         rest = fused_multiply_add(x, position, -(placed - MIDDLE)) + np.float64(drawn[i])
         moved = rest + MIDDLE
-        distances[i] = np.float32(rest - (moved - MIDDLE))
-        far = bit_or(far, subtract(bits_of_f64(placed), _LEAST_NEAR))
+        distances[i] = _known(x, position, rest - (moved - MIDDLE))
         released[i] = i32_from_u64(subtract(bits_of_f64(moved), _MIDDLE_BITS))
-    return far < _NEAR
 
 
 @by_types(inline=True)
@@ -114,14 +119,9 @@ def sum_block(values, inverse, grid, drawn, largest, released, distances):
     largest
         The largest number of the type that is released.
     released
-        Of the values' type, or int32: out. If the block is not near, what stands there means nothing.
+        Of the values' type, or int32: out. What stands there for a row whose distance is NaN means nothing.
     distances
-        float32: out, how far from an integer each sum was.
-
-    Returns
-    -------
-    bool
-        Whether the block is near.
+        float32: out, how far from an integer each sum was; NaN where nothing is known.
 
     """
     if isinstance(grid, types.NoneType):
@@ -130,9 +130,8 @@ def sum_block(values, inverse, grid, drawn, largest, released, distances):
         )
 
     def with_values(values, inverse, grid, drawn, largest, released, distances):
-        if _sum_close(values, inverse, grid, drawn, largest, released, distances):
-            return True
-        return _sum_near(values, inverse, grid, drawn, largest, released, distances)
+        if not _sum_close(values, inverse, grid, drawn, largest, released, distances):
+            _sum_near(values, inverse, grid, drawn, largest, released, distances)
 
     return with_values
 
@@ -160,4 +159,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
