@@ -1,4 +1,4 @@
-"""Whether all numbers of a column lie in a range, in one pass: the least and the largest of them would take two."""
+"""Whether all numbers of a column lie in a range, in one pass: NumPy's minimum and maximum take two."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672

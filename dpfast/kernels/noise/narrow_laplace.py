@@ -63,7 +63,7 @@ WORK_WORDS = _DECIDED + _LIST // 8
 """How many words of 64 bits the work memory has."""
 
 NOISE_WORDS = _MARKS
-"""How many of its first words hold noise, or tell of it."""
+"""How many of its first words hold noise, or what noise can be told from."""
 
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
 _NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
@@ -87,7 +87,7 @@ def _draw_f32(high, scale, offset, noise, marks):
 
 @kernel
 def _draw_values_f32(high, scale, values, limits):
-    """Fill ``values`` with noise, and ``limits`` with how far from an integer its sum with a value may be (float32)."""
+    """Fill ``values`` with noise (float32), and ``limits`` with how far from an integer a sum with it may be."""
     for i in range(values.size):
         v, limit = laplace_value_f32(high[i], scale, at(scale, i))
         values[i] = v
@@ -377,4 +377,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): ac3fed5c8fe04ff5
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
