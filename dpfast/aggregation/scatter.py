@@ -61,8 +61,8 @@ def feed(
 
     The engine runs native expressions only, over the columns that they name, and the batches are dropped as
     they are used, so that a file is never in memory whole. They come one at a time, as the engine's threads
-    finish them or ``in_order``; ``use`` is called in those threads. If several may be used ``at_once``, it is called in
-    so many threads beside the engine's, which reads on meanwhile; it must allow that.
+    finish them or ``in_order``; ``use`` is called in those threads. With ``at_once`` above 1 it is called in so many
+    other threads, several times at once, while the engine reads on.
 
     Whatever fails, in the engine or in ``use``, is raised here, panics as BaseException: Polars'
     ``collect_batches`` ends as if complete when a thread of it panics (V, Polars 2.1), which loses rows.
