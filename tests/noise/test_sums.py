@@ -1,4 +1,4 @@
-"""Values and noise added in float64: which integer is nearest, how far the sum was, and blocks that are too far."""
+"""Values and noise added in float64: the nearest integer, how far the sum is from it, and blocks that are not near."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_sums_against_fractions(exponent, reach, dtype, per_row, seed):
 
 @pytest.mark.parametrize("reach", [2.0**20, 2.0**49])
 def test_noise_alone(reach, seed):
-    """Without a grid what is released is the integer less the one that is nearest to the value."""
+    """Without a grid the integer nearest to the sum is released less the integer nearest to the value."""
     positions, drawn = block(reach, "float64", seed)
     noise, released = np.empty(positions.size, np.int32), np.empty(positions.size)
     distances, same = np.empty((2, positions.size), np.float32)
@@ -77,7 +77,7 @@ def test_noise_alone(reach, seed):
 @pytest.mark.parametrize("one", [2.0**50, -(2.0**50) - 1, 2.0**51, -(2.0**52), 2.0**60, 1e300, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("grid", [1.0, None])
 def test_one_value_that_is_far_is_found(one, grid):
-    """Soundness rule 5: nothing is said of a block with such a value."""
+    """Soundness rule 5: a block with such a value is not near, so that nothing of it is released here."""
     values = np.linspace(-9, 9, 100)
     values[37] = one
     released = np.empty(100) if grid else np.empty(100, np.int32)
