@@ -32,8 +32,8 @@ def doctor(ask_all: bool) -> int:
     where compiled kernels are kept. It exits with 1 if an answer is wrong.
 
     It takes less than ten seconds. In a new installation kernels have to be compiled first, as many at once as there
-    are cores: it then names what there was no time for, and goes further the next time. What was being compiled is
-    finished beside it, and kept.
+    are cores: it then names what there was no time for, and goes further the next time. What is being compiled when it
+    ends is finished all the same, and kept.
     """
     from dpfast.cli.doctor import asking, workers
     from dpfast.cli.doctor.machine import versions
