@@ -37,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -192,4 +192,4 @@ def _fill_words(blocks: int) -> str:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

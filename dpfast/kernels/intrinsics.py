@@ -225,4 +225,4 @@ def choose(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
     return x(types.boolean, x, x), generate
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -147,4 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

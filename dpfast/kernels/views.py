@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

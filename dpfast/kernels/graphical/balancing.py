@@ -67,4 +67,4 @@ def draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, drawn
             lacks[start + best] -= _ONE
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

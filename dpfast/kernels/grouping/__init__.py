@@ -1,4 +1,4 @@
 """Kernels that bring rows together by key and by privacy unit."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -46,4 +46,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -77,4 +77,4 @@ def balance_weights(gram, tolerance, most, weights, gradient):
     return most
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

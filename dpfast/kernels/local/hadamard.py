@@ -84,4 +84,4 @@ def transform(values):
         half *= 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

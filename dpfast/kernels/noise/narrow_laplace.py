@@ -1,7 +1,7 @@
 """Laplace noise on a column, block by block: in float32, what that leaves open in float64 from the same bits, released.
 
-A block is small enough for all that happens to it to stay in the nearest cache. What both leave open is listed for
-the caller. `laplace.py` has the bounds; which precision decides a sample changes no bit of it.
+A block is so short that all its memory stays in the nearest cache. What neither precision decides is listed for the
+caller. laplace.py has the bounds; which precision decides a sample changes no bit of it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _number(parameter, row):
 
 @kernel
 def _gather(high, scale, values, position, grid, first, start, stop, block, opened, some):
-    """Put the marked rows of a block behind ``some`` that are open already; return how many are then.
+    """Put a block's marked rows behind the ``some`` that are open already; return how many there are then.
 
     The block has the rows from ``start`` up to ``stop``; of ``scale``, ``position`` and ``grid`` the entry ``first`` is
     that of its first row.
@@ -377,4 +377,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

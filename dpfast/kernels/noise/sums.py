@@ -163,4 +163,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299

@@ -20,4 +20,4 @@ def count_bids(bids, counts):
         counts[min(max(np.int64(bids[i]), np.int64(0)), largest)] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 502e0092dd718672
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a99595a84a066299
