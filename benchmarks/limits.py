@@ -19,8 +19,8 @@ _BOTH_CORES = "the cores share their way to memory: what words and bytes alone g
 #: A sentence for each row that has been below a goal: what takes the time, in numbers.
 LIMITS = {
     "Laplace, int64": (
-        "words take .27 (AVX2 .51), arithmetic and bytes .76 (1.07), since blocks of 256 rows let the processor fetch"
-        " the next one's values meanwhile; that is .85 instead of 1.04 in turns"
+        "words take .27 (AVX2 .51), arithmetic and bytes .76 (1.07), since short blocks, then of 256 rows, let the"
+        " processor fetch the next one's values meanwhile; that is .85 instead of 1.04 in turns"
     ),
     "Laplace, float64": (
         "on AVX2 (Zen 3) words of 6 bytes took .70 (since then two thirds of it), arithmetic takes 1.22, and with bytes"
