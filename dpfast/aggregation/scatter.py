@@ -59,10 +59,10 @@ def feed(
 ) -> int:
     """Call ``use`` with the expressions' columns and return the rows: at once where they stand, else by batches.
 
-    The engine runs native expressions only, over the columns that they name, and the batches are dropped as
-    they are used, so that a file is never in memory whole. They come one at a time, as the engine's threads
-    finish them or ``in_order``; ``use`` is called in those threads. With several ``threads`` it is called in so many
-    others, perhaps in several at once, while the engine reads on.
+    The engine runs native expressions only, over the columns that they name, and the batches are dropped as they are
+    used, so that a file is never in memory whole. They come one at a time, as the engine's threads finish them or
+    ``in_order``; ``use`` is called in those threads. With several ``threads`` it is called in so many others, perhaps
+    in several at once, while the engine reads on.
 
     Whatever fails, in the engine or in ``use``, is raised here, panics as BaseException: Polars'
     ``collect_batches`` ends as if complete when a thread of it panics (V, Polars 2.1), which loses rows.

@@ -128,13 +128,13 @@ def estimate_histogram(
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, but a strategy in closed
     form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
-    one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes
-    of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
-    hierarchy comes near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are
-    measured as tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are
-    expected to hold given all of them is found as for cells, and their product, or their least squares where an
-    attribute is in several tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon
-    above about 4) leaves the choice to closed forms alone.
+    one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
+    without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
+    near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are measured as
+    tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are expected to hold
+    given all of them is found as for cells, and their product, or their least squares where an attribute is in several
+    tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the
+    choice to closed forms alone.
 
     Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
     those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half

@@ -98,10 +98,10 @@ def partition_scale(epsilon: float, moved: int) -> float:
     those with b less by the same as B: B is chosen from the neighbour's counts too, ties included, as the order of
     partitions is fixed. If b is the cell alone, its deviation is 0 for both, and 1 is enough. Lowering geometric noise
     by t makes it exp(t / scale) times less probable (`lowered`): 2 at this scale, or 1 at half of it, cost the same, so
-    the partition is (2 / scale)-private, whatever the number of intervals. Noise of one side is enough,
-    as no noise is ever raised. Single cells must have noise as well: else there were none to lower. Where ``moved`` is
-    2, a count falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on
-    a coarser grid one record could move a cost by a whole step of it.
+    the partition is (2 / scale)-private, whatever the number of intervals. Noise of one side is enough, as no noise is
+    ever raised. Single cells must have noise as well: else there were none to lower. Where ``moved`` is 2, a count
+    falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on a coarser grid
+    one record could move a cost by a whole step of it.
 
     No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d. With 32 (d + 4) scale
     <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer than any one
@@ -135,15 +135,15 @@ def dawa(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. A part of 0.4 (0.3 where queries sum
-        over few cells) pays for the partition into buckets: it is the one of least cost,
-        where an interval's cost is the sum of its counts' distances from their median, an integer that one record
-        changes by at most 1, less geometric noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
-        counts change; half of it for single cells), plus a public price for each bucket. As in report-noisy-min the
-        costs stay secret, and to hide a record it is enough to lower the noise of the one bucket that holds it, by 2,
-        however many intervals hold it: the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The rest
-        pays for the buckets' counts, which are summed exactly and measured with noise, as any histogram's; what is
-        joined after that is joined by these alone. Without a ledger no budget is kept.
+        computed from the estimate. A part of 0.4 (0.3 where queries sum over few cells) pays for the partition into
+        buckets: it is the one of least cost, where an interval's cost is the sum of its counts' distances from their
+        median, an integer that one record changes by at most 1, less geometric noise of scale 2 / epsilon' (4 /
+        epsilon' under "replace", where two counts change; half of it for single cells), plus a public price for each
+        bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to lower the noise of
+        the one bucket that holds it, by 2, however many intervals hold it: the proof is in
+        `dpfast.synthesis.histograms.dawa.partition_scale`. The rest pays for the buckets' counts, which are summed
+        exactly and measured with noise, as any histogram's; what is joined after that is joined by these alone. Without
+        a ledger no budget is kept.
 
     Parameters
     ----------
