@@ -55,10 +55,10 @@ def aim(request: dict[str, Any], codes: np.ndarray) -> np.ndarray:
 
 
 def _watch(mechanism: Any, progress: str | None) -> None:
-    """Have each round of AIM say how far it came, and keep it from programs that JAX compiles for every shape.
+    """Have each round of AIM tell how far it came, and keep JAX from compiling a program for every shape.
 
-    What it asks of a model before it chooses is summed by NumPy, and what was compiled is thrown away now and then:
-    the memory maps of a process run out before AIM ends. Fits of the model are as they are.
+    What AIM asks of a model before it chooses is summed by NumPy, and what was compiled is thrown away now and then:
+    the memory maps of a process would run out before AIM ends. How a model is fitted stays as it is.
     """
     import jax
     from census_marginals import SummedModel

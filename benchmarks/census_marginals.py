@@ -17,7 +17,7 @@ Factor = tuple[tuple[str, ...], np.ndarray]
 
 
 class SummedModel:
-    """What AIM asks of a model of mbi before it chooses: its domain, and the counts of a set of attributes."""
+    """What AIM asks a model of mbi for before it chooses: its domain, and the counts of a set of attributes."""
 
     def __init__(self, model: Any):
         self.domain, self.total = model.domain, float(model.total)
@@ -30,7 +30,7 @@ class SummedModel:
             self._factors.append((named, _ordered((held, np.exp(table - table.max())), named)))
 
     def project(self, attributes: Sequence[str]) -> Summed:
-        """Return the expected counts, from one clique's if it holds all, else by elimination of all others."""
+        """Return the expected counts: from one clique that holds all attributes, else by eliminating all others."""
         wanted = tuple(attributes)
         for held, table in self._marginals:
             if set(wanted) <= set(held):
@@ -66,7 +66,7 @@ class SummedModel:
 
 
 class Summed:
-    """Counts as mbi gives them."""
+    """Counts, with the one method of mbi's that AIM calls."""
 
     def __init__(self, counts: np.ndarray):
         self.counts = counts

@@ -5,8 +5,8 @@
 PATH is an interpreter in which mbi 2.0.0 or dpmm is installed, and FOLDER holds aim.py and mst.py, the
 mechanisms of mbi's own repository. What is not there is skipped with a line. Rows of earlier runs stay in the table
 unless they are measured again; --load says under which load the seconds were taken.
---epsilons, --megabytes and --only take some of each, with commas between. --progress names a file to which AIM writes a
-line a round.
+--epsilons, --megabytes and --only choose some of each, with commas between. --progress names a file to which AIM
+writes a line after each round.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
 Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
 delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean total variation distances from the data,
 over these pairs and over {_TRIPLES} triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run
-each. MST has no limit of size. Seconds are of a clock, under the load that is said, of a machine of 2 cores: of a busy
-one they are several times those of a quiet one, at the lowest priority more so. They are no comparison where loads
-differ; processor seconds are nearer to one, though a busy machine makes them longer, too.
+each. MST has no limit of size. Seconds are of a clock, on a machine of 2 cores under the load that is said: a busy
+machine takes several times as long as a quiet one, at the lowest priority even longer. They compare nothing where loads
+differ. Processor seconds compare better, though a busy machine makes them longer, too.
 AIM of `mbi` is the mechanism of its own repository, with all its rounds and steps of fitting. What it asks of a model
-before it chooses is summed by NumPy ("marginals by NumPy"): as it is, JAX compiles a program for every shape, which
+before it chooses is summed by NumPy ("marginals by NumPy"). Left to JAX, which compiles a program for every shape, that
 took more than a minute of processor time before the first choice, and memory maps ran out before the end.
 At epsilon 10 a larger model is better; at epsilon 1 and below noise leaves nothing that room would buy, as
 census_errors.md shows with its figures.

@@ -19,19 +19,22 @@ _BOTH_CORES = "the cores share their way to memory: what words and bytes alone g
 #: A sentence for each row that has been below a goal: what takes the time, in numbers.
 LIMITS = {
     "Laplace, int64": (
-        "words take .27 (AVX2 .51), arithmetic and bytes .76 (1.07), since blocks of 256 rows let the processor fetch"
-        " the next one's values meanwhile; that is .85 instead of 1.04 in turns"
+        "words take .27 (AVX2 .51), arithmetic and bytes .76 (1.07), since short blocks, then of 256 rows, let the"
+        " processor fetch the next one's values meanwhile; that is .85 instead of 1.04 in turns"
     ),
     "Laplace, float64": (
-        "on AVX2 (Zen 3) words of 6 bytes take .70, arithmetic 1.22, and with bytes 1.61, since short blocks let the"
-        " processor fetch the next one's values meanwhile; to add noise and values in one pass made it 1.66 from 2.25"
+        "on AVX2 (Zen 3) words of 6 bytes took .70 (since then two thirds of it), arithmetic takes 1.22, and with bytes"
+        " 1.61, since short blocks let the processor fetch the next one's values meanwhile; it took 2.25 before noise"
+        " and values were added in one pass"
     ),
     "Gaussian, int64": (
-        "on AVX2 (Zen 3) words take .50, arithmetic 1.2, and with bytes 1.6: reading and writing alone take .8, half of"
-        " it meanwhile, since pairs are made within 1,024 rows"
+        "on AVX2 (Zen 3) words took .50 (since then two thirds of it), arithmetic takes 1.23, and with bytes 1.69:"
+        " reading and writing alone take .84, half of which is hidden by the arithmetic, since pairs are made within"
+        " 1,024 rows"
     ),
     "Gaussian, float64": (
-        "on AVX2 (Zen 3) words of 6 bytes take .70, arithmetic 1.36, and with bytes 1.80, which was 2.77. Of the"
+        "on AVX2 (Zen 3) words of 6 bytes took .70 (since then two thirds of it), arithmetic takes 1.36, and with bytes"
+        " 1.80, which was 2.77. Of the"
         " arithmetic .34 is for the one pair in 65 that float32 leaves open; a grid of scale / 1,024 would make it .10"
     ),
     "Laplace as a Polars expression, 10^7 rows": (
@@ -63,7 +66,7 @@ LIMITS = {
         " goal leaves .76; a Zen 3 holds the goal"
     ),
     "Answer 10^6 queries, each its own epsilon": (
-        "of the processor's time .36 was the noise, .27 held charges against what their events cost and added them up,"
+        "of the processor's time .36 was the noise, .27 compared charges with what their events cost and added them up,"
         " .16 found scales and amounts, .08 wrote two bounds of each answer; since then amounts are added up without"
         " conversions that AVX2 lacks, 1.7 ns a row instead of 3.1 on a Zen 3, where all takes 2.2 of the baseline's"
         " processor time"

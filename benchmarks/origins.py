@@ -1,8 +1,8 @@
 """Which processor each figure of benchmarks/measured.md is of, and whether its kernels have changed since.
 
-`benchmarks/measured.json` keeps it: for each row a digest of its newest kernels, and for each column the processor and
-the digest that it was measured with, null where that was not kept. A processor without AVX-512 measures one column of
-the two, so that the other one may be of the code before; the page says so.
+`benchmarks/measured.json` keeps it: for each row the digest of its kernels at its newest measurement, and for each
+column the processor and the digest of its own measurement, null where that was not kept. A processor without AVX-512
+measures one of the two columns. The page lists the rows whose other column is then of earlier kernels.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def parts() -> dict[str, Part]:
     words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
     stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
     noise = np.zeros(ROWS, np.int32)
-    near, roots, spreads, limits = (np.zeros(ROWS, np.float32) for _ in range(4))
+    drawn, roots, spreads, limits = (np.zeros(ROWS, np.float32) for _ in range(4))
     undecided, half = np.empty(ROWS, np.int64), ROWS // 2
     work, work_of_pairs = (
         np.empty(narrow_laplace.WORK_WORDS, np.uint64),
@@ -66,7 +66,7 @@ def parts() -> dict[str, Part]:
         return narrow_gaussian.release_gaussian_on_grids(*given, work_of_pairs, released_floats[rows], undecided)
 
     def pairs_of_floats(rows: slice) -> object:
-        of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, near[:half], near[half:]
+        of_pairs = roots[:half], spreads[:half], np.float32(SCALE / GRID), None, drawn[:half], drawn[half:]
         return gaussian_f32.draw_values(words[:half], *of_pairs, limits[:half], None)
 
     def in_cache(run: Part) -> Part:
@@ -87,7 +87,7 @@ def parts() -> dict[str, Part]:
         "of it: radii of pairs": lambda rows: gaussian_f32.find_roots(words[:half], roots[:half], spreads[:half]),
         "of it: both values of pairs": pairs_of_floats,
         "of it: noise and floats added": lambda rows: sums._sum_close(
-            floats[first], 1 / GRID, GRID, near, largest, released_floats[first], spreads
+            floats[first], 1 / GRID, GRID, drawn, largest, released_floats[first], spreads
         ),
         "of it: integers joined": lambda rows: joining.add_noise(integers[first], noise, LEAST, MOST, released[first]),
     }

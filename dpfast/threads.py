@@ -1,4 +1,4 @@
-"""Work shared among threads: numbered pieces, each taken by whichever thread is free."""
+"""Work shared among threads: pieces, numbered or handed over, each taken by whichever thread is free."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def share(work: Callable[[Iterator[int]], None], pieces: int, threads: int) -> N
 
 
 class Crew(Generic[_Piece]):
-    """Calls of a function in other threads, at most so many at once: whoever hands more waits for one to end.
+    """Calls of a function in other threads, at most so many at once. While all are busy, `hand` waits.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Crew(Generic[_Piece]):
         self._errors: list[BaseException] = []
 
     def hand(self, piece: _Piece) -> None:
-        """Have the function called with a piece; the first error of a call is raised here, or by `finish`."""
+        """Have the function called with a piece. The next `hand` or `finish` raises the first error of any call."""
         self._free.acquire()
         try:
             if self._errors:

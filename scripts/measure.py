@@ -12,8 +12,8 @@ as it is measured, so that a run that is stopped loses none; those that it did n
 
 Where the processor has AVX-512, every row runs a second time as if it had AVX2 alone: Numba compiles for a Haswell
 core, and NumPy takes its code for one. The keystream is OpenSSL's in both, and what Polars does is Polars' affair.
-Where it has AVX2 alone, it measures that column, and the others of a row stay as they were written; the page says which
-processor each figure is of, and which are of kernels that have changed since (benchmarks/origins.py).
+Where it has AVX2 alone, it measures that column, and the others of a row stay as they were written. The page says which
+processor each figure is of, and which rows have columns of different kernels (benchmarks/origins.py).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def rows_of_comparisons(only: str, failed: list[str]) -> Iterator[tuple[list[str
 
 
 def cells_of(name: str, found: dict[str, str], narrow: dict[str, str]) -> list[str]:
-    """Return the cells of a row from what was found here, and with AVX2 alone; what cannot be found here stays."""
+    """Return the cells of a row: what was found here, and with AVX2 alone. What cannot be measured here stays."""
     if has_avx512():
         return [name, found["time"], found["beside"], narrow["ratio"], found["peers"]]
     before = {row[0]: row for row in rows_written()}.get(name)
@@ -325,7 +325,7 @@ def rows_written() -> list[list[str]]:
 def write(rows: list[list[str]], measured: list[str] | None = None, kernels: str = "") -> None:
     """Write all rows to benchmarks/measured.md, and the headlines into README.md.
 
-    Of the one that was measured just now, the digest of the kernels is given.
+    ``measured`` is the row that was measured just now, and ``kernels`` the digest of its kernels.
     """
     page = ROOT / "benchmarks" / "measured.md"
     known, names = origins.read_origins(page.with_suffix(".json")), [row[0] for row in rows]
@@ -344,7 +344,10 @@ def write(rows: list[list[str]], measured: list[str] | None = None, kernels: str
 def earlier_kernels(known: origins.Origins, names: list[str]) -> str:
     """Return the list of the rows whose kernels have changed since a column was measured."""
     lines = origins.lines_of_earlier_kernels(known, names)
-    about = "Figures of earlier code: files of these rows' kernels have changed since, or what they were was not kept."
+    about = (
+        "Figures of earlier code, where the row's other column was measured later: its kernels have changed since, or"
+        " what\nthey were was not kept. Rows whose columns were measured together are not listed, whatever has changed."
+    )
     return "\n".join(["", "## Of earlier kernels", "", about, "", *lines, ""]) if lines else ""
 
 

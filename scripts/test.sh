@@ -145,12 +145,12 @@ step "ruff check" $bin/ruff check .
 step "ruff format" $bin/ruff format --check .
 step "stamps of kernels" $bin/python scripts/stamp_kernels.py --check
 beside $bin/mypy
-# This compiles most kernels of noise anew, whatever the cache has, and leaves them there. Beside workers that need them
-# it would compile what they compile. Among all tests it comes again, and finds what it has read.
+# This test compiles most kernels of noise anew, whatever the cache has, and leaves them there. Among all tests workers
+# would compile the same kernels at the same time; when it comes again there, it finds what it compiled.
 step "compiled code of kernels" $bin/python -m pytest tests/noise/test_compiled_code.py
 told mypy
-# Numba checks no bounds by default: the kernels' tests once more with an index checked at every access. What is
-# compiled so has a cache of its own, which the next run finds.
+# Numba checks no bounds by default: tests of kernels once more, with every index checked. What is compiled so has a
+# cache of its own, which the next run finds.
 step "tests with bounds checked" env NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$PWD/$venv/kernels-with-bounds" \
     $bin/python -m pytest -n auto --dist loadfile -m 'not statistical' \
     tests/noise/test_bad_input.py tests/test_aggregation.py

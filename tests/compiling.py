@@ -17,7 +17,7 @@ from pathlib import Path
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-#: A byte of this file stands for a signature of a kernel; it has no bytes, which a lock does not need.
+#: A byte of this file stands for a signature of a kernel. The file is empty: bytes beyond its end can be locked too.
 LOCKS = Path(__file__).parent / "__pycache__" / "compiling"
 
 
@@ -45,7 +45,7 @@ def compile_once() -> None:
     """Have this process wait where another one compiles the same."""
     compile_here = Dispatcher.compile
     LOCKS.parent.mkdir(exist_ok=True)
-    # It stays open: a process that closes such a file, however often it opened it, gives up all its locks.
+    # It stays open: a process that closes any descriptor of a file gives up all its locks on it.
     file = os.open(LOCKS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     @wraps(compile_here)

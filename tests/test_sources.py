@@ -118,7 +118,7 @@ def test_several_batches_are_used_at_once_and_no_more():
             busy -= 1
             total += batch["x"].sum()
 
-    assert feed(source, [pl.col("x") + 0], use, at_once=2) == 3 * 10**6
+    assert feed(source, [pl.col("x") + 0], use, threads=2) == 3 * 10**6
     assert most == 2
     assert total == 3 * 10**6 * (3 * 10**6 - 1) // 2
 
@@ -135,7 +135,7 @@ def test_an_error_in_another_thread_is_raised_as_it_was(error, last):
             raise error("stop")
 
     with pytest.raises(error, match="stop"):
-        feed(source, [pl.col("x") + 1 - 1], use, at_once=2)
+        feed(source, [pl.col("x") + 1 - 1], use, threads=2)
     assert sum(seen) <= 10**6
 
 

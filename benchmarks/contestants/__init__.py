@@ -50,7 +50,7 @@ class Contestant:
     program
         What else it needs, or an empty text.
     apart
-        What it needs that others here do not run with, so that it has to have an environment of its own.
+        Versions that it needs and others here cannot run with, so that it needs an environment of its own.
 
     """
 

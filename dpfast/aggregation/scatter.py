@@ -55,14 +55,14 @@ def feed(
     use: Callable[[pl.DataFrame], None],
     *,
     in_order: bool = False,
-    at_once: int = 1,
+    threads: int = 1,
 ) -> int:
     """Call ``use`` with the expressions' columns and return the rows: at once where they stand, else by batches.
 
-    The engine runs native expressions only, over the columns that they name, and the batches are dropped as
-    they are used, so that a file is never in memory whole. They come one at a time, as the engine's threads
-    finish them or ``in_order``; ``use`` is called in those threads. If several may be used ``at_once``, it is called in
-    so many threads beside the engine's, which reads on meanwhile; it must allow that.
+    The engine runs native expressions only, over the columns that they name, and the batches are dropped as they are
+    used, so that a file is never in memory whole. They come one at a time, as the engine's threads finish them or
+    ``in_order``; ``use`` is called in those threads. With several ``threads`` it is called in so many others, perhaps
+    in several at once, while the engine reads on.
 
     Whatever fails, in the engine or in ``use``, is raised here, panics as BaseException: Polars'
     ``collect_batches`` ends as if complete when a thread of it panics (V, Polars 2.1), which loses rows.
@@ -83,8 +83,8 @@ def feed(
             rows += block.height
         return rows
 
-    crew = Crew(use, at_once)
-    hand = crew.hand if at_once > 1 else use
+    crew = Crew(use, threads)
+    hand = crew.hand if threads > 1 else use
 
     def take(batch: pl.DataFrame) -> None:
         nonlocal rows

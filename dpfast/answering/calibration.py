@@ -53,7 +53,7 @@ _MakePart: TypeAlias = "Callable[[_Chosen, Floats], Part]"
 #: Above this rho of one query Laplace noise has the smaller variance: continuous noise where e**2/4 is above
 #: e + exp(-e) - 1, discrete noise (less its own e**2/4 > e tanh(e/2), as if it were continuous) above the second.
 _GAUSSIAN_UP_TO = {"continuous": 1.634, "discrete": 3.67}
-#: The largest scale below 2**25, from which on integers are drawn on coarser grids.
+#: The largest scale below 2**25: from 2**25 on integers are released on coarser grids.
 _LARGEST_DISCRETE = math.nextafter(2.0**25, 0.0)
 # Covers the roundings of the scale and of the ledger's rho, so that no query is charged more than was asked.
 _RHO_ROOM = 1.0 + 2.0**-36

@@ -107,7 +107,7 @@ class OpenRecords(Shown):
                 self._keep_possible(block, one, known)
 
         counter = MarginalCounter(self._shape, sets, read_codes, threads)
-        check_rows(self.source, feed(self.source, self._expressions, counter.add, at_once=counter.threads))
+        check_rows(self.source, feed(self.source, self._expressions, counter.add, threads=counter.threads))
         return counter.tables()
 
     @property

@@ -79,7 +79,7 @@ class JointTables:
     def strides(self, marginal: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the sizes of the attributes of a marginal's table, and how far apart their values are in the marginal.
 
-        What is not in the marginal has 0. Attributes that run through the marginal as one would are taken as one.
+        What is not in the marginal has 0. Neighbours that are one attribute to the marginal are taken as one.
         """
         held = self.sets[marginal]
         apart = {a: _cells(self.sizes, held[place + 1 :]) for place, a in enumerate(held)}

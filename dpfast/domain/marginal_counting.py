@@ -44,7 +44,7 @@ class _Scratch:
     codes, known
         Room for a block's.
     other, words
-        What small tables are counted by, and a few records' cells, four in each.
+        The second table that small ones are counted by, and the cells of a few records, four in a word.
 
     """
 
@@ -100,7 +100,7 @@ class MarginalCounter:
         self._sums: NDArray[np.int64] | None = None
         self._summing = threading.Lock()
         fitting = max(1, _MOST_BYTES // max(1, 4 * int(plan.offsets[-1])))
-        #: How many threads count at most.
+        #: So many threads count at most.
         self.threads = min(fitting if threads is None else min(threads, fitting), pl.thread_pool_size())
         self._room = threading.Semaphore(self.threads)
 
@@ -121,7 +121,7 @@ class MarginalCounter:
         return np.split(sums, self._ends[:-1])
 
     def _work(self, block: Block, start: int, stop: int) -> None:
-        # However many threads add, there are no more tables than fit.
+        # Each thread that counts has tables of its own: however many add, no more count than tables fit into memory.
         with self._room:
             scratch = self._taken(block.room)
             self._count(block, start, stop, scratch)

@@ -43,9 +43,9 @@ class Reader(ABC):
         """
 
     def read_bytes(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Return the same with places of uint8, where they stand in the data's own memory; None elsewhere.
+        """Return what `read` does, with places of uint8 that stand in the data's own memory; None where none do.
 
-        Flags are None where the column has no null at all.
+        The flags are None where the column has no null at all.
         """
         return None
 

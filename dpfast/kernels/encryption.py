@@ -113,8 +113,9 @@ def _prepare_key(blocks: int) -> str:
 def _fill_words(blocks: int) -> str:
     """Write batches of encrypted counters: the upper half of every counter is 0, as of noise (randomness.py).
 
-    A round of all vectors is one turn of an inner loop, which must stay one: where it is unrolled, LLVM holds the round
-    keys in registers, has none left for eight vectors, and encrypts one after the other, at two thirds of the speed.
+    Each turn of an inner loop takes all vectors through one round. The loop must not be unrolled: LLVM would then keep
+    the round keys in registers, have none left for eight vectors, and encrypt them one after the other, at two thirds
+    of the speed.
     """
     kind, suffix, lanes = _kind(blocks), _suffix(blocks), 2 * blocks
     key_bytes = 16 * blocks
@@ -191,4 +192,4 @@ def _fill_words(blocks: int) -> str:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

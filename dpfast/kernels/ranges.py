@@ -1,4 +1,4 @@
-"""Whether all numbers of a column lie in a range, in one pass: the least and the largest of them would take two."""
+"""Whether all numbers of a column lie in a range, in one pass: NumPy's minimum and maximum take two."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -41,31 +41,31 @@ from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["estimate_histogram"]
 
-#: For wide queries a closed form is taken where it errs so much less than hierarchies and records are so many errors...
+#: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error...
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or fewer for marginals, as the noise is taken out of them...
 _RECORDS_FOR_MARGINALS = 70.0
 #: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
-#: Clear cells are taken where the noise of the full ones adds up to so much of a closed form's error at most.
+#: They take clear cells where the noise of the full ones adds up to at most this part of a closed form's error...
 _LITTLE = 0.5
-#: If it does, they must hold so many scales of the noise on average; fewer cells in proportion less, but not below a
-#: tenth; for marginals, of which closed forms err less, five times that.
-_IN_FULL_CELLS, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
+#: ...and there are so many records for each full cell, in scales of the noise. Where fewer cells are full than that
+#: allows, fewer records do, in proportion, down to a tenth. Marginals, whose closed forms err less, need five times it.
+_RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
 #: The look cannot tell fewer full cells from none.
-_TOLD = 5.0
-#: What looks for full cells and for the number of records.
+_FEWEST_TOLD = 5.0
+#: Thousandths of the budget that look for full cells, and for the number of records.
 _LOOK = Look(15, 15)
-#: For others cells are measured one by one if that errs at most so much more than the best of closed forms...
+#: Cells are measured one by one if that errs at most so much more than the best closed form (second: wide queries).
 _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
-#: ...and there are so many records a cell, in scales of the noise: along one axis, and in the plane; and so many in all
-#: (the number of records is noisy, and single cells tell next to nothing of fewer).
+#: Queries that are not wide need so many records a cell for that, in scales of the noise: along one axis, and in the
+#: plane; and so many in all (the number of records is noisy, and single cells tell next to nothing of fewer).
 _CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
-#: Else a closed form is taken from so many on.
+#: Any other closed form they take from so many records a cell on.
 _CROWDED = 2.0
 _MOST_AXES = 2
-#: Fewer records, in scales of the noise that the rest of the budget buys, are counted and nothing else; if there are
-#: fewer than the second, a share of the rest counts them once more before that is decided.
+#: Fewer records than the first, in scales of the noise that the rest of the budget buys, are counted and nothing else.
+#: Where there are fewer than the second, the third is the share of the rest that counts them again before that.
 _FEW, _CLEARLY_MORE, _DOUBT = 20.0, 60.0, 0.1
 
 
@@ -92,7 +92,7 @@ def estimate_histogram(
         `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
         cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
         is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells:
-        the sum of all counts, each of which counts no more than ten scales of the noise, which a record changes by 1 at
+        these are told by the sum of all counts, each cut to ten scales of the noise, which a record changes by 1 at
         most. The rest pays for the method that these noisy numbers choose. By adaptive composition all together cost at
         most the budget. What takes noise out of measured cells and tables sees nothing but these, the noisy number of
         records and the public noise.
@@ -126,20 +126,22 @@ def estimate_histogram(
     fewer than 0.04 records a cell, in scales of the noise (0.01 in the plane), or fewer than 80 in all, the adaptive
     hierarchy is taken.
 
-    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, and a strategy in closed
-    form where many cells are full, which hold ten scales of the noise: seven tenths of the cells along one axis, and
-    1.2 times the power 0.75 of their number in the plane. (Where that measures cells one by one, sums over large boxes
-    of cells without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no
-    hierarchy comes near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are
-    measured as tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are
-    expected to hold given all of them is found as for cells, and their product, or their least squares where an
-    attribute is in several tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon
-    above about 4) leaves the choice to closed forms alone.
+    Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, but a strategy in closed
+    form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
+    one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
+    without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
+    near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are measured as
+    tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are expected to hold
+    given all of them is found as for cells, and their product, or their least squares where an attribute is in several
+    tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the
+    choice to closed forms alone.
 
-    Where so few cells are full that their noise adds up to at most half of what the closed form errs, and they hold
-    nearly all records, cells are measured one by one for such queries too, and those that are not clearly full are 0
-    (``"clear cells"``). "Nearly all" is 1500 scales of the noise a full cell, less in proportion where there are fewer,
-    down to 150, and five times that for marginals.
+    Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
+    those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half
+    of what the closed form errs. They hold nearly all records if there are 1500 scales of the noise for each full cell:
+    a cell of fewer than ten scales counts as full in part, so that records elsewhere would make the full cells more.
+    Where fewer cells than that are full, fewer records are enough, in proportion, down to 150 scales a cell. Marginals
+    need five times as many.
 
     Fewer than 20 records at the tree's root, in scales of the noise that is left, are counted once more with the rest
     of the budget and spread evenly (``"number of records"``): nothing else could be seen of them. From 20 to 60 a tenth
@@ -194,19 +196,19 @@ class _Choice:
     Attributes
     ----------
     closed
-        The strategy that is taken unless others are.
+        The strategy in closed form that is taken unless a tree or clear cells are.
     least
-        From how many records on; 0 for any number.
+        From how many records on it is taken; 0 for any number.
     look
-        What counts these and full cells; None where the root of a tree counts records, if anything does.
+        Counts full cells and records. Where it is None, the root of a tree counts records, unless ``least`` is 0.
     full_cells
-        From how many full cells on the strategy is taken whatever the number of records.
+        From how many full cells on the strategy is taken, whatever the number of records.
     cells
-        Every cell by itself, if that may be taken for the clear ones.
+        The strategy that measures every cell by itself, if clear cells may be taken.
     few_cells
-        It is up to so many full ones...
-    in_full_cells
-        ...if so many hold this on average, in scales of the noise.
+        Up to how many full cells that is...
+    records_a_full_cell
+        ...if there are so many records for each of so many full cells, in scales of the noise.
 
     """
 
@@ -216,7 +218,7 @@ class _Choice:
     full_cells: float = math.inf
     cells: Considered | None = None
     few_cells: float = 0.0
-    in_full_cells: float = math.inf
+    records_a_full_cell: float = math.inf
 
     @classmethod
     def of(cls, task: Task) -> _Choice:
@@ -231,7 +233,7 @@ class _Choice:
                 scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
             return cls(taken, scales * taken.noise.deviation / math.sqrt(2.0))
         among = _considered(task, _LOOK.spent(task))
-        taken, least, full_cells, in_full_cells = _cells_or_best(among), math.inf, math.inf, _IN_FULL_CELLS
+        taken, least, full_cells, a_full_cell = _cells_or_best(among), math.inf, math.inf, _RECORDS_A_FULL_CELL
         nested = [one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product))]
         if taken.rmse > _MUCH_LESS * min(nested, default=0.0):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
@@ -239,20 +241,20 @@ class _Choice:
             full_cells = factor * task.cells**power
         elif isinstance(taken.strategy, MarginalTables):
             least = _RECORDS_FOR_MARGINALS * taken.rmse
-            in_full_cells *= _TIMES_FOR_MARGINALS
+            a_full_cell *= _TIMES_FOR_MARGINALS
         else:
             least = _MANY_RECORDS * taken.rmse
         cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
         few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
-        return cls(taken, least, _LOOK, full_cells, cells, few, in_full_cells)
+        return cls(taken, least, _LOOK, full_cells, cells, few, a_full_cell)
 
     def is_sparse(self, seen: Seen) -> bool:
         """Whether a look says that clear cells are taken."""
-        full = max(seen.full_cells, _TOLD)
+        full = max(seen.full_cells, _FEWEST_TOLD)
         if full > self.few_cells:
             return False
-        on_average = self.in_full_cells * max(full / self.few_cells, _LEAST_PART) * seen.scale
-        return seen.records[0] >= on_average * full
+        for_each = self.records_a_full_cell * max(full / self.few_cells, _LEAST_PART) * seen.scale
+        return seen.records[0] >= for_each * full
 
     def is_closed(self, seen: Seen) -> bool:
         """Whether a look says that the strategy is taken."""
@@ -307,8 +309,8 @@ def _measured(
 ) -> Estimate:
     """Return the estimate by a strategy in closed form, without most of the noise of cells and of marginals.
 
-    ``records`` is what is known of their number, and the variance of that; None for nothing. ``is_clear`` says that of
-    cells the clear ones are taken.
+    ``records`` is what is known of their number, and the variance of that; None for nothing. With ``is_clear`` cells
+    that are not clear are 0.
     """
     shape, strategy, noise = task.workload.shape, taken.strategy, taken.noise
     name, deviations = strategy.name, None

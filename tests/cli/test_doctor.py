@@ -62,7 +62,7 @@ def test_every_folder_of_kernels_has_an_answer_that_is_known():
 @pytest.fixture
 def here(monkeypatch):
     """Ask in this process, where what is asked can be exchanged."""
-    monkeypatch.setattr(workers, "made", lambda module, seconds: workers.made_here(asking.calls()))
+    monkeypatch.setattr(workers, "make_calls", lambda module, seconds: workers.make_calls_here(asking.calls()))
 
 
 @pytest.mark.statistical
@@ -86,7 +86,7 @@ def test_what_there_is_no_time_for_is_named(monkeypatch):
     assert "nothing could be asked within 0." in done.stdout
     assert "run dpfast warmup, which compiles all, then dpfast doctor again" in done.stdout
     messages = [("names", ["one", "two"]), ("begin", "one"), ("done", ("one", [])), ("begin", "two")]
-    monkeypatch.setattr(workers, "made", lambda module, seconds: iter(messages))
+    monkeypatch.setattr(workers, "make_calls", lambda module, seconds: iter(messages))
     done = CliRunner().invoke(main, ["doctor"])
     assert "1 of 2 as they must be" in done.stdout
     assert "there was no time to compile and ask: two\n" in done.stdout
@@ -95,7 +95,7 @@ def test_what_there_is_no_time_for_is_named(monkeypatch):
 
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
-    """Return what makes calls of one's own the doctor's, here and in processes of its own: their bodies by name."""
+    """Return a function that puts calls, given as bodies by name, in place of the doctor's and warmup's."""
 
     def written(**bodies):
         lines = ["import os, time", *(f"def {name}():\n{textwrap.indent(body, ' ')}" for name, body in bodies.items())]
@@ -121,7 +121,7 @@ def _ends(process, seconds=120):
 
 @pytest.mark.parametrize("reader", ["terminal", "pipe"])
 def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, made_up, reader):
-    """The command is back in time, also for who reads its output to the end; what it was at is kept, and no more begun.
+    """The command is back in time, also for a reader of its output to the end. What it was at is kept, no more begun.
 
     In the other process the first call ends when the command has, and leaves a file; the second would leave another.
     """
@@ -154,7 +154,7 @@ def test_what_is_being_compiled_is_finished_beside_the_command(tmp_path, made_up
 
 def test_an_interrupt_ends_all(monkeypatch):
     monkeypatch.setattr(workers, "process_count", lambda: 2)
-    messages = workers.made(asking.__name__, 600.0)
+    messages = workers.make_calls(asking.__name__, 600.0)
     assert next(messages)[0] == "names"
     others = [worker.process for worker in messages.gi_frame.f_locals["workers"]]
     assert len(others) == 2
@@ -168,7 +168,7 @@ def test_calls_are_made_at_once(tmp_path, made_up, monkeypatch):
     meet = "open({own!r}, 'a').write('x')\nwhile not os.path.exists({other!r}): time.sleep(0.01)\nreturn []"
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     made_up(one=meet.format(own=one, other=two), two=meet.format(own=two, other=one), three="return []")
-    found = asking.collect(workers.made("made_up"), lambda name, number: None)
+    found = asking.collect(workers.make_calls("made_up"), lambda name, number: None)
     assert sorted(found.right) == ["one", "three", "two"]
     assert (tmp_path / "one").read_text() == (tmp_path / "two").read_text() == "x"
 

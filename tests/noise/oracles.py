@@ -74,7 +74,7 @@ def continued(key: bytes, index: int, read: int, known: int) -> LeadingBits:
 
 
 def pair_of(row: int, rows: int) -> tuple[int, int, bool]:
-    """Return the words of a row's radius and angle, and whether it has the sine: pairs are within 1,024 rows each."""
+    """Return the words of a row's radius and angle, and whether it has the sine. Blocks of 1,024 rows pair up."""
     first = row - row % 1024
     half = -(-min(1024, rows - first) // 2)
     place = row - first

@@ -423,7 +423,7 @@ def test_whole_bound_of_the_narrow_laplace_kernel(kind, one_scale, seed):
 def worst_of_the_narrow_kernel(kind, words, wide, one, generator):
     """Return the largest share of its bound that the narrow kernel is off; ``one`` is the scale where there is one.
 
-    Continuous noise is a float by itself, without a value: its bound less the room for the sum with one.
+    Continuous noise is held to its bound before a value is added: without the room for that sum.
     """
     scale, offset = np.empty(words.size, np.float32), np.zeros(words.size, np.float32)
     scale[:] = wide

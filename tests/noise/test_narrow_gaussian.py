@@ -151,7 +151,7 @@ def arguments_of(words, roots, spreads, scales, values, errors):
 def test_whole_bound(one_scale, seed):
     """Soundness rules 2 and 4: |v - exact| <= the bound, at the corners of the cell and for both values.
 
-    What floats are given is the same v, and the same bound with more room.
+    `draw_values`, for floats, must give the same v, and a limit that leaves more room.
     """
     radius = radius_words(seed, 3000 if one_scale is None else 500)
     generator = np.random.default_rng(seed + 1)
@@ -244,7 +244,7 @@ def test_narrow_kernels_are_the_wide_one(scale, kind, bits, seed):
         noise = released(high, low, given, fractions, position)
     else:
         noise = released(high, low, given)[:rows]
-        # There the last row is one of two.
+        # The kernel had a row more here, of which no scale is known: the last block is left out.
         expected, noise = expected[: -(rows % BLOCK_ROWS)], noise[: -(rows % BLOCK_ROWS)]
     assert np.array_equal(noise, expected)
 
@@ -288,7 +288,7 @@ def test_a_value_that_is_not_finite_stays_undecided():
 
 
 def test_nothing_of_the_noise_stays_in_the_work_memory():
-    """The words, roots and noise of the last block are forgotten; what stays are marks, scales and fractions."""
+    """The words, roots, noise and sums of the last block are wiped; marks, scales and places of open rows may stay."""
     high = np.random.default_rng(6).integers(0, 2**32, 4000, dtype=np.uint32)
     work, noise = np.zeros(WORK_WORDS, np.uint64), np.zeros(4000, np.int64)
     undecided = np.empty(4000, np.int64)

@@ -1,4 +1,4 @@
-"""Values and noise added in float64: which integer is nearest, how far the sum was, and rows that are too far."""
+"""Values and noise added in float64: the nearest integer, how far the sum is from it, and rows that are not near."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_sums_at_the_ends_of_what_is_close(sign, end):
 
 @pytest.mark.parametrize("reach", [2.0**20, 2.0**49])
 def test_noise_alone(reach, seed):
-    """Without a grid what is released is the integer less the one that is nearest to the value."""
+    """Without a grid the integer nearest to the sum is released less the integer nearest to the value."""
     positions, drawn = block(reach, "float64", seed)
     noise, released = np.empty(positions.size, np.int32), np.empty(positions.size)
     distances, same = np.empty((2, positions.size), np.float32)

@@ -104,10 +104,10 @@ def test_rho_ledgers_and_mistakes():
 
 @pytest.mark.statistical
 def test_cells_that_stand_apart_keep_both_measurements(seed):
-    """Three quarters and one, of deviation 4 / 3 and 4 times sqrt(2) / epsilon: their mean has 1.79 / epsilon.
+    """Three quarters and a quarter of the budget, deviations 4 / 3 and 4 times sqrt(2) / epsilon: the mean has 1.79.
 
-    The last alone is caught. The deviation of 1,000 such errors strays from it by 3 in 100: the bounds are eight times
-    that.
+    The last measurement alone would fail. The deviation of 1,000 such errors strays by 3 in 100: the bounds are eight
+    times that.
     """
     counts, random = np.arange(200) * 100_000, SeededRandom(seed)
     off = [dpf.ahp(counts, epsilon=0.1, random=random).histogram[20:] - counts[20:] for _ in range(5)]

@@ -104,7 +104,7 @@ def test_the_look_comes_out_of_the_budget_of_the_tree(monkeypatch, neighbors, mo
 
 
 def test_a_doubtful_number_of_records_is_counted_once_more_within_the_budget(monkeypatch):
-    """Soundness rule 10, in rationals, on a seed where the first count is neither few nor clearly more."""
+    """Soundness rule 10, in rationals, on the first seed whose records are counted once more and then are few."""
     for seed in range(60):
         columns = drawn(monkeypatch)
         estimate = dpf.estimate_histogram(np.full(64, 3), epsilon=0.2, random=SeededRandom(seed))
@@ -119,10 +119,10 @@ def test_a_doubtful_number_of_records_is_counted_once_more_within_the_budget(mon
 @pytest.mark.parametrize(
     "workload", [dpf.workloads.all_range(1024), dpf.workloads.random_rectangles((32, 32), 100, 1)], ids=str
 )
-def test_few_full_cells_among_empty_ones_are_taken_alone(monkeypatch, neighbors, moved, workload):
-    """Seeds fixed: the mean squared error is at most half of the tree's, and the budget is kept, in rationals.
+def test_few_full_cells_among_empty_ones_are_clear_cells(monkeypatch, neighbors, moved, workload):
+    """With fixed seeds: the mean squared error is at most half of the tree's, and the budget is kept, in rationals.
 
-    Under "replace" the tree knows the number of records: there it is less than the tree's.
+    Under "replace" the tree knows the number of records, and the error must only be less than the tree's.
     """
     counts = np.zeros(1024, np.int64)
     counts[[7, 99, 300, 512, 801]] = [40_000, 30_000, 25_000, 90_000, 60_000]
@@ -140,8 +140,8 @@ def test_few_full_cells_among_empty_ones_are_taken_alone(monkeypatch, neighbors,
     assert squares[0] < squares[1] / (2 if neighbors == "add_remove" else 1), squares
 
 
-def test_cells_are_not_taken_alone_where_records_lie_between_them():
-    """Even floors, many full cells, and next to no records."""
+def test_clear_cells_are_not_taken_where_records_lie_elsewhere():
+    """Full cells above an even floor, many full cells, and no records."""
     counts = np.zeros(1024, np.int64)
     counts[:5] = 50_000
     for floor in (counts + 20, np.repeat([0, 3_000], 512), np.zeros(1024, np.int64)):
@@ -157,7 +157,8 @@ def test_cells_are_not_taken_alone_where_records_lie_between_them():
 def test_the_number_of_records_and_marginals_cost_the_budget_together(monkeypatch, neighbors, moved, shape, looks):
     """Soundness rule 10, in rationals: a record is in one entry of each table, measured times its weight.
 
-    Full cells are counted only where queries are wide: those of (64, 9) are not. The number of records may be public.
+    Full cells are counted only where queries are wide, which those of (64, 9) are not. Under "replace" the number of
+    records is public.
     """
     columns = drawn(monkeypatch)
     counts, workload = np.full(shape, 5_000), dpf.workloads.marginals(shape, k=1)
@@ -174,7 +175,7 @@ def test_the_number_of_records_and_marginals_cost_the_budget_together(monkeypatc
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_one_record_changes_the_density_by_one_at_most(moves, seed):
+def test_one_record_changes_the_records_within_full_cells_by_one_at_most(moves, seed):
     """Random histograms and neighbours; the bound is met."""
     generator, most = np.random.default_rng(seed), 0
     for _ in range(500):

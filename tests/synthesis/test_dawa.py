@@ -128,19 +128,19 @@ def alignments(seed: int, shift: int, single: int, neighbors: str, *, floor: boo
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 def test_noise_moved_by_two_hides_a_record(seed, neighbors):
-    """The proof of `partition_scale`, held to small counts and noise, where ties are common: by 1 for single cells."""
+    """The proof of `partition_scale` on small counts and noise, where ties are common; for single cells 1 is enough."""
     assert alignments(seed, 2, 1, neighbors)[1] == 0
 
 
 def test_less_would_not_do(seed):
-    """The mutants: noise for a sensitivity of half as much, single cells without noise, costs not below 0."""
+    """The mutants: noise for half the sensitivity, single cells without noise, noisy costs below 0 taken for 0."""
     assert alignments(seed, 1, 1, "add_remove")[1] > 0
     assert alignments(seed, 2, 0, "add_remove")[1] > 0
     assert alignments(seed, 2, 1, "add_remove", floor=True)[1] > 0
 
 
 def test_what_is_lowered_is_lowered_by_geometric_numbers(seed):
-    """The law of `lowered` by its bins, chi-square at 1e-9; and what would do in its place does not pass: Laplace."""
+    """The law of `lowered`, by a chi-square test at 1e-9, which the magnitudes of Laplace noise do not pass."""
     drawn = {
         "geometric": -lowered(np.zeros(200_000, np.int64), 3.0, random=SeededRandom(seed)),
         "laplace": np.abs(dpf.laplace(np.zeros(200_000, np.int64), 3.0, random=SeededRandom(seed))),
@@ -156,10 +156,10 @@ def test_what_is_lowered_is_lowered_by_geometric_numbers(seed):
 
 
 def test_single_cells_that_are_certain_lose_more_than_is_claimed():
-    """What the text's proof needs noise of single cells for: the exact loss of the partition into single cells.
+    """Why single cells need noise: the exact privacy loss of the partition into single cells where they have none.
 
-    Without it, and with Laplace noise of the original's scale, single cells are chosen where no longer interval costs
-    less than its cells, which are independent events: each interval that holds the record adds to the loss.
+    It is chosen if no longer interval costs less than its cells, with Laplace noise of the original's scale. These are
+    independent events, so that every interval with the record adds to the loss.
     """
     cells, epsilon, price = 16, 1.0, 1.0
     counts = np.full(cells, 5)

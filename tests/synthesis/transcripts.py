@@ -51,7 +51,7 @@ class Loss:
     gaussian: float
     selections: list[tuple[float, float | None]]
     claims: list[float]
-    #: How far noisy costs that stay secret moved at most, in scales: what that costs is proved elsewhere.
+    #: How far costs moved at most whose noisy values stay secret, in scales: what that spends is proved in test_dawa.
     secret: list[float]
 
     @property

@@ -1,4 +1,4 @@
-"""What `dpfast doctor` asks, and how what it is told is put together."""
+"""The calls that `dpfast doctor` makes, and its findings from what they tell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Findings", "calls", "collect"]
 
-#: Calls that find facts, where all others return what is wrong.
+#: These two calls return facts; all others return a list of what is wrong.
 _PROCESSOR, _KEYSTREAM = "processor", "keystream"
 
 
@@ -46,7 +46,7 @@ class Findings:
 
 
 def calls() -> dict[str, Callable[[], Any]]:
-    """Return all calls by name: noise first, which most people draw first, and what compiles fast before the rest."""
+    """Return all calls by name: noise, which most people draw first; then what compiles fast; then the rest."""
     from dpfast.cli.doctor.checks import CHECKS
     from dpfast.cli.doctor.machine import keystream_speed, processor
     from dpfast.cli.doctor.noise import KINDS, wrong_noise
@@ -65,7 +65,7 @@ def calls() -> dict[str, Callable[[], Any]]:
 
 
 def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> Findings:
-    """Put together what is told; tell the name of each call as it begins, and how many there are."""
+    """Return the findings; call ``begin`` with the name of each call as it begins, and how many calls there are."""
     found, number = Findings(), 0
     for kind, what in messages:
         if kind == "names":

@@ -180,7 +180,7 @@ def _noisy_expression(_: RandomSource) -> Any:
     return pl.DataFrame({"n": _integers()}).select(drawn).to_series()
 
 
-#: What compiles in a second or two stands before what takes longer, each in the order of the rooms of dpfast/kernels.
+#: What compiles in a second or two comes first. Both parts are in about the order of the rooms of dpfast/kernels.
 CHECKS = (
     Check("Laplace noise, integers", lambda random: dpf.laplace(_integers(), 10.0, random=random)),
     Check("Gaussian noise, integers", lambda random: dpf.gaussian(_integers(), 10.0, random=random)),
@@ -209,7 +209,7 @@ CHECKS = (
     ),
     Check("Sketch of different numbers", partial(_sketched, column="x", kind="number")),
     Check("Sketch of different texts", partial(_sketched, column="shop", kind="text")),
-    # From here on, what compiles for long.
+    # What takes longer to compile.
     Check("Laplace noise, floats", lambda random: dpf.laplace(_numbers(), 10.0, random=random)),
     Check("Laplace noise, a scale a row", lambda random: dpf.laplace(_integers(), _scales(), random=random)),
     Check("Gaussian noise, floats", lambda random: dpf.gaussian(_numbers(), 10.0, random=random)),

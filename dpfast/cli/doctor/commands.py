@@ -32,15 +32,15 @@ def doctor(ask_all: bool) -> int:
     where compiled kernels are kept. It exits with 1 if an answer is wrong.
 
     It takes less than ten seconds. In a new installation kernels have to be compiled first, as many at once as there
-    are cores: it then names what there was no time for, and goes further the next time. What was being compiled is
-    finished beside it, and kept.
+    are cores: it then names what there was no time for, and goes further the next time. What is being compiled when it
+    ends is finished all the same, and kept.
     """
     from dpfast.cli.doctor import asking, workers
     from dpfast.cli.doctor.machine import versions
 
     begun = time.perf_counter()
     with counted_bar() as begin:
-        found = asking.collect(workers.made(asking.__name__, math.inf if ask_all else _SECONDS), begin)
+        found = asking.collect(workers.make_calls(asking.__name__, math.inf if ask_all else _SECONDS), begin)
     known, (loaded, compiled, place), wrong = versions() | found.processor, found.kernels, found.wrong
     kept = {"loaded": loaded, "compiled": compiled, "place": place}
     seconds = time.perf_counter() - begun
@@ -98,7 +98,7 @@ def warmup() -> int:
     kernels: tuple[int, int, str | None] = (0, 0, None)
     number, failed = 0, list[str]()
     with counted_bar() as begin:
-        for kind, what in workers.made(warming.__name__):
+        for kind, what in workers.make_calls(warming.__name__):
             if kind == "names":
                 number = len(what)
             elif kind == "begin":

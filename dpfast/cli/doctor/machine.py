@@ -36,7 +36,7 @@ def _vectors() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return what is known without loading any package: of a slow machine, too, at once."""
+    """Return what is known without loading any package, and so at once on a slow machine too."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     installed = {package: _version(package) for package in (*_PACKAGES, *_OPTIONAL)}
     return {

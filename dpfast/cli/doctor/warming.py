@@ -81,7 +81,7 @@ CALLS: dict[str, Callable[[], object]] = {**dict(_noise()), **dict(_releases()),
 
 
 def calls() -> dict[str, Callable[[], None]]:
-    """Return all calls by name, those of checks.py among them; none returns what it made."""
+    """Return all calls by name, also those of checks.py. They return None, as results need not be JSON."""
     from dpfast.cli.doctor.checks import CHECKS
     from dpfast.testing import SeededRandom
 

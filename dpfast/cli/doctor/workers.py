@@ -1,10 +1,10 @@
 """Calls made in processes of their own, as many at once as there are cores: each may compile for long, or crash.
 
 In a new installation kernels have to be compiled, which takes minutes of a processor for all and cannot be interrupted.
-One process compiles one kernel at a time; several compile several, and what each keeps, all load. Who asks gives each
-process the name of its next call when it is free, and does not wait for calls that take too long: a process finishes
-what it is at, keeps what it has compiled, and ends by itself. The next time goes further by at least one call for
-each core, however slow the machine.
+A process compiles one kernel at a time, and keeps it where all others load it from. Whoever asks gives each process the
+name of its next call when it is free, and does not wait for calls that take too long: a process finishes the call that
+it is at, keeps what it has compiled, and ends by itself. So each run goes further than the last by at least one call
+for each core, however slow the machine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import IO, Any
 
-__all__ = ["Message", "made", "made_here", "serve"]
+__all__ = ["Message", "make_calls", "make_calls_here", "serve"]
 
 #: What is told, and of what: "names" of all calls; "begin" NAME; "done" (NAME, RESULT); "raised" (NAME, LINE); "died"
 #: (NAME, EXIT CODE); "kernels" (LOADED, COMPILED, PLACE).
 Message = tuple[str, Any]
-#: The name of a process's calls before it has made any.
+#: What a process is at before its first call.
 _START = "start"
-#: A process holds the packages and what it compiles: 0.3 GB, and 0.9 GB after all of it.
+#: For their memory: a process holds the packages and what it compiles, from 0.3 GB up to 0.9 GB.
 _MOST_PROCESSES = 8
 #: How long a process may go on when nobody waits for it: far longer than one compilation takes.
 _SECONDS_MORE = 180.0
@@ -41,15 +41,15 @@ def process_count() -> int:
     return min(cores, _MOST_PROCESSES)
 
 
-def made_here(calls: Mapping[str, Callable[[], Any]]) -> Iterator[Message]:
+def make_calls_here(calls: Mapping[str, Callable[[], Any]]) -> Iterator[Message]:
     """Make all calls, in this process, and tell of each."""
     yield "names", list(calls)
     for name in calls:
         yield "begin", name
-        yield from _made(calls, name)
+        yield from _make_call(calls, name)
 
 
-def _made(calls: Mapping[str, Callable[[], Any]], name: str) -> Iterator[Message]:
+def _make_call(calls: Mapping[str, Callable[[], Any]], name: str) -> Iterator[Message]:
     from dpfast.cli.doctor.machine import compiled_kernels
 
     try:
@@ -63,8 +63,8 @@ def _made(calls: Mapping[str, Callable[[], Any]], name: str) -> Iterator[Message
 def serve(module: str) -> None:
     """Make the calls of a module's ``calls()`` whose names come on standard input, and tell of them on standard output.
 
-    A line each, of JSON; the first one has the names of all calls. When standard input ends, what is at work is
-    finished, so that what it has compiled is kept. Whatever that is, the process ends some time later.
+    Each line is JSON; the first one that is told has the names of all calls. When standard input ends, the call that is
+    being made is finished, so that what it has compiled is kept. If it takes too long, the process ends without it.
     """
     asked = queue.SimpleQueue[str | None]()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
@@ -75,14 +75,14 @@ def serve(module: str) -> None:
         try:
             _tell(told, ("names", list(calls)))
             while (name := asked.get()) is not None:
-                for message in _made(calls, name):
+                for message in _make_call(calls, name):
                     _tell(told, message)
         except BrokenPipeError:
             os._exit(0)
 
 
 def _listen(asked: queue.SimpleQueue[str | None]) -> None:
-    """Pass on the names that are asked for; end the process some time after the one that asks has ended."""
+    """Pass on the names of calls as they come; after the last one, end the process if it does not end soon."""
     for line in sys.stdin:
         asked.put(json.loads(line))
     asked.put(None)
@@ -122,7 +122,7 @@ class _Worker:
         lines.put((self, b""))
 
     def begin(self, name: str) -> None:
-        """Ask for a call; that the process has died is told by the end of its lines."""
+        """Ask for a call. If the process has died, the end of its lines tells so."""
         assert self.process.stdin is not None
         self.at = name
         try:
@@ -132,7 +132,7 @@ class _Worker:
             return
 
     def leave(self, *, late: bool) -> None:
-        """Ask for nothing more; of a process that is late, what it is at is not waited for."""
+        """Ask for nothing more: end the process, or leave it to its last call if that is late."""
         assert self.process.stdin is not None
         if not late:
             self.process.kill()
@@ -143,8 +143,11 @@ class _Worker:
             return
 
 
-def made(module: str, seconds: float = math.inf) -> Iterator[Message]:
-    """Yield what processes tell of the calls of a module within so many seconds; what they are at then, they finish."""
+def make_calls(module: str, seconds: float = math.inf) -> Iterator[Message]:
+    """Have processes make the calls of a module's ``calls()``; yield what they tell within so many seconds.
+
+    What they are at then, they finish by themselves.
+    """
     end = time.perf_counter() + seconds
     lines = queue.SimpleQueue[tuple[_Worker, bytes]]()
     workers = [_Worker(module, lines) for _ in range(process_count())]
@@ -186,6 +189,7 @@ def made(module: str, seconds: float = math.inf) -> Iterator[Message]:
 
 
 def _sum_of(kernels: Sequence[tuple[int, int, str | None]]) -> tuple[int, int, str | None]:
+    """Return how many kernels all processes have loaded and compiled, and the folder that they are kept in."""
     places = [place for _, _, place in kernels if place is not None]
     place = os.path.commonpath(places) if places else None
     return sum(one[0] for one in kernels), sum(one[1] for one in kernels), place

@@ -45,7 +45,7 @@ _NONE, _WORD = np.uint64(0), np.uint64(32)
 
 @inlined
 def _small(x):
-    """Return a whole number from 0 to 2**52, exclusive, as uint64: AVX2 has no instruction that converts it."""
+    """Return a whole number (float64, from 0 to 2**52, exclusive) as uint64: AVX2 has no instruction for that."""
     return subtract(bits_of_f64(x + _MIDDLE), _BITS_OF_MIDDLE)
 
 
@@ -53,8 +53,9 @@ def _small(x):
 def _units_of(x):
     """Return (whole, part) of an amount from 1e-18 to 10**6, uint64.
 
-    The part of what was written is its digits, fewer than 10**15, times 10**3, 10**6 or 10**9; that of another
-    amount is a float below 2**60, which two limbs hold exactly: product and sum of integers serve both.
+    The part of an amount of at most 15 digits is its digits behind the point, below 10**15, times 10**3, 10**6 or
+    10**9. That of any other amount is a float below 2**60, which two limbs hold exactly. Both are made as first *
+    factor + second.
     """
     power = choose(x < 1.0, 1e15, choose(x < 1e3, 1e12, 1e9))
     rest = choose(x < 1.0, 1e3, choose(x < 1e3, 1e6, 1e9))
@@ -76,7 +77,7 @@ def _units_of(x):
 def sum_amounts(amounts):
     """Return whether all amounts are from 1e-18 to 10**6, and their sum: wholes, high and low bits of the parts.
 
-    ``amounts`` is float64; the parts are split at LIMB_BITS. Where an amount is out of range the sums say nothing.
+    ``amounts`` is float64; the parts are split at LIMB_BITS. If an amount is out of range, the sums mean nothing.
     """
     good, wholes, highs, lows = True, _NONE, _NONE, _NONE
     for i in range(amounts.size):
@@ -127,4 +128,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -107,4 +107,4 @@ def count_points(points, starts, stops, counts):
                 counts[g, place] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -18,7 +18,7 @@ __all__ = ["BEYOND", "add_bytes", "add_cells", "add_codes", "add_sums", "count_t
 BEYOND = np.uint64(1 << 40)
 
 _ONE, _SOME, _TOP = np.uint32(1), np.uint64(1), np.uint64(63)
-#: Four cells of 16 bits stand in a word.
+#: A word of 64 bits holds the cells of four records, 16 bits each.
 _CELL = np.uint64(0xFFFF)
 _SECOND, _THIRD, _FOURTH = np.uint64(16), np.uint64(32), np.uint64(48)
 
@@ -55,18 +55,18 @@ def add_codes(values, valid, declared, other, factor, codes, known):
 
 @kernel
 def add_bytes(values, last, factor, codes, known):
-    """Do what `add_codes` does for a column of bytes that has no null: 16 or more records at a time.
+    """Do as `add_codes` for a column of bytes without nulls, 16 or more records at a time.
 
     Parameters
     ----------
     values
         uint8.
     last
-        uint8: the largest value that has a code; codes are values as they are.
+        uint8: the largest value that has a code. A value is its own code.
     factor
         uint8: as for `add_codes`.
     codes, known
-        In and out, as there. The code of a record that is taken out is any number.
+        In and out, as for `add_codes`. Records that are taken out get any code.
 
     """
     for i in range(codes.size):
@@ -120,8 +120,8 @@ def keep_known(known, codes):
 def _count_small(first, second, size, other, cells, words, table):
     """Add records to a small table of two columns, every second one by way of another table.
 
-    The next record often has the same cell, which is not written yet. Cells are read four at a time: of loads and
-    stores a processor has few at once, and to add to 16 bits takes it longer than to add to 32.
+    Two tables, since the next record often has the same cell, whose count is not written yet. Cells are read four at a
+    time, as a processor does few loads and stores at once. Counts have 32 bits: adding to 16 takes longer.
     """
     other[: table.size] = 0
     for start in range(0, first.size, cells.size):
@@ -160,7 +160,7 @@ def count_tables(codes, records, members, starts, sizes, offsets, tables, other,
     tables
         uint32, in and out.
     other
-        uint32: scratch for tables of at most so many cells, which are at most 2**16.
+        uint32: scratch, the second table of a small one; tables of more cells than it has are not small. At most 2**16.
     cells, words
         uint16, and the same memory as uint64: scratch.
 
@@ -222,4 +222,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

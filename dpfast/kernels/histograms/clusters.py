@@ -1,4 +1,4 @@
-"""Clusters of sorted numbers: of all ways to cut them the one of least cost."""
+"""Clusters of sorted numbers: the cut of least cost, of all ways to cut them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["cluster_sorted"]
 
 @inlined
 def _total(best, sums, squares, first, last, price):
-    """Return the least cost of the numbers before ``last``, if the last cluster begins at ``first``."""
+    """Return the least cost of the numbers before ``last`` whose last cluster begins at ``first``."""
     size = last - first
     of_them = sums[last] - sums[first]
     return best[first] + squares[last] - squares[first] - of_them * of_them / size + price / size
@@ -17,19 +17,19 @@ def _total(best, sums, squares, first, last, price):
 
 @kernel
 def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
-    """Cut descending numbers into clusters of least cost; return how many, with ``back[e]`` where one begins.
+    """Cut descending numbers (float64) into clusters of least cost; return how many clusters there are.
 
-    A cluster of k numbers costs the sum of their squared distances from its mean, and ``price`` / k. The clusters'
-    ends are found from the last one on: the cluster that ends before e begins at ``back[e]``.
+    A cluster of k numbers costs the sum of their squared distances from its mean, and ``price`` / k. Afterwards the
+    cluster that ends before number e begins at ``back[e]``: the last cluster ends before ``values.size``.
 
-    Both parts of the cost satisfy the quadrangle inequality (numbers are sorted; 1 / k is convex in k), so that a later
-    beginning that is once better than an earlier one stays better: beginnings wait in a queue with the end from which
-    on each is the best, which a search by halves finds (Hirschberg, Larmore 1987; Galil, Giancarlo 1989). Where two
-    neighbours are so far apart that a cut between them pays whatever else is cut, which a distance of more than
-    sqrt(3 ``price``) is, sums begin anew, and are of differences: no digits are lost to large numbers.
+    Both parts of the cost satisfy the quadrangle inequality (numbers are sorted; 1 / k is convex in k). So once a later
+    beginning of the last cluster is better than an earlier one, it stays better for all later ends. Beginnings wait in
+    a queue, each with the end from which on it is the best; a binary search finds that end (Hirschberg, Larmore 1987;
+    Galil, Giancarlo 1989). Between neighbours more than sqrt(3 ``price``) apart a cut pays, whatever else is cut. Sums
+    begin anew there, and are of differences from the first number, so that large numbers lose no digits.
 
-    ``best``, ``sums`` and ``squares`` (float64) and ``back``, ``candidates`` and ``since`` (int64) are scratch for one
-    number more than there are.
+    ``back`` (int64) is the result; ``best``, ``sums`` and ``squares`` (float64), ``candidates`` and ``since`` (int64)
+    are scratch. All have one entry more than there are numbers.
     """
     count = values.size
     begin = 0
@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -53,10 +53,10 @@ def merge_halves(halves, step, half, merged, deviations):
 def choose_partition(costs, firsts, prices, best, back):
     """Find the partition of the cells into intervals whose costs, each plus its level's price, have the least sum.
 
-    ``costs`` (int64) has level after level, level l from ``firsts[l]`` on, and ``prices[l]`` (int64) is added to each
-    of them. ``best[e]`` becomes the least sum for the first e cells and ``back[e]`` where the last interval before e
-    begins; of equal sums the one with the shorter last interval stays, a fixed order of all partitions. Returns how
-    many intervals it has.
+    ``costs`` (int64) has level after level. Level l begins at ``firsts[l]``, and each of its costs is raised by
+    ``prices[l]`` (int64). ``best[e]`` becomes the least sum for the first e cells, and ``back[e]`` where the last
+    interval before e begins. Of equal sums the one with the shorter last interval stays: a fixed order of all
+    partitions. Returns how many intervals the partition has.
     """
     cells = best.size - 1
     best[0] = 0
@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -1,4 +1,4 @@
-"""Neighbouring buckets whose noisy counts differ by no more than noise: which of them are joined."""
+"""Which neighbouring buckets are joined: those whose noisy counts differ by no more than noise."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ __all__ = ["join_buckets"]
 
 @kernel
 def join_buckets(counts, widths, price, window, best, back, means):
-    """Cut buckets into runs of equal height, of least cost; return how many runs, with ``back[e]`` where one begins.
+    """Cut buckets into runs of one height each, of least cost; return how many runs there are.
 
     ``counts`` (float64) are in deviations of their noise, ``widths`` (float64) in cells. A run costs the least sum of
-    (count - height width)**2 over its buckets, and ``price``; it has at most ``window`` buckets. ``means[e]`` becomes
-    the height of the run that ends before bucket e. Sums are kept by updates of the height, so that large counts lose
-    no digits. Scratch (``best`` float64, ``back`` int64) is for one number more than there are buckets.
+    (count - height * width)**2 over its buckets, and ``price``; it has at most ``window`` buckets. Afterwards the run
+    that ends before bucket e begins at ``back[e]`` (int64) and has the height ``means[e]`` (float64); the last one ends
+    before ``counts.size``. Squared distances are updated with the height as a run grows, so that large counts lose no
+    digits.
+    ``best`` (float64) is scratch; it, ``back`` and ``means`` have one entry more than there are buckets.
     """
     best[0] = 0.0
     for end in range(1, counts.size + 1):
@@ -44,4 +46,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

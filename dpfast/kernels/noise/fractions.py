@@ -1,8 +1,8 @@
 """Where a value lies on the output grid: the nearest grid point, and the fraction beyond it.
 
 A float x is near its grid if |x / grid| < 2**50. The sum of x / grid and 1.5 * 2**52, rounded once, then is the integer
-nearest to x / grid, the even one of two, beyond 1.5 * 2**52: it takes an operation to find, and it stands in the last
-bits. Almost all columns are near. What is not (NaN and infinities too) is looked at with more care.
+nearest to x / grid, the even one of two, beyond 1.5 * 2**52: it takes one operation to find. Almost all columns are
+near, and sums.py finds it so. What is here finds it for every value, near or not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpfast.kernels.wide_floats import power_of_two
 __all__ = ["MIDDLE", "fraction_of", "nearest_multiple"]
 
 MIDDLE = 1.5 * 2**52
-"""Added to a float that is near its grid."""
+"""Added to x / grid where a float is near its grid (sums.py)."""
 
 # From 2**53 on a float64 is an integer.
 _INTEGERS_FROM = 2.0**53
@@ -65,4 +65,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

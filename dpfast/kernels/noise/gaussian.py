@@ -59,7 +59,7 @@ from dpfast.kernels.parameters import at, part
 __all__ = ["BLOCK_ROWS", "COSINE", "LARGEST_SCALE", "SINE", "draw_blocks", "draw_gaussian"]
 
 BLOCK_ROWS = 1024
-"""How many rows share pairs: an even number. Another one gives other noise from the same key."""
+"""Rows pair up within blocks of this many: an even number. With another one the same key gives other noise."""
 
 LARGEST_SCALE = 2.0**25
 """Keeps scale * sqrt(2 * 49 ln 2) below 2**29, so that the noise fits into an int32."""
@@ -182,8 +182,8 @@ def draw_gaussian(
 def draw_blocks(high, low, scale, values, position, noise, junk):
     """Fill ``noise`` (int32) for the rows of a chunk, block by block; return 1 if some value is undecided, else 0.
 
-    ``high`` and ``low`` are its words, and the parameters those of its rows, as for `draw_gaussian`. ``junk`` (int32)
-    has one entry.
+    ``high`` and ``low`` are the chunk's words; ``scale``, ``values`` and ``position`` are those of its rows, as for
+    `draw_gaussian`. ``junk`` (int32, one entry) takes the value that is nobody's.
     """
     undecided = _NONE
     for start in range(0, noise.size, BLOCK_ROWS):
@@ -199,7 +199,7 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
                 part(position, middle, stop), noise[start:last], noise[middle:stop],
             )  # fmt: skip
         if half > whole:
-            # A last first value has no second one beside it.
+            # An odd block's last pair has no second row: the first one's parameters serve twice.
             undecided |= draw_gaussian(
                 high[last:middle], part(low, last, middle), high[stop : stop + 1], part(low, stop, stop + 1),
                 part(scale, last, middle), part(scale, last, middle), part(values, last, middle),
@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

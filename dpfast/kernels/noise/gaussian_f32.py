@@ -26,13 +26,14 @@ rounds by u of itself. |t A - B| <= sqrt(2), so that in all v is off by
 
     scale * (sqrt(E) (sqrt(2) (1.7 + 1 + 1 + 1 + 1) + 4.1 + 1.1 + 0.1) u + sqrt(2) 1.0364 D g)
 
-and so by less than scale * (13.4u sqrt(E) + (1.0366 width + 1.466u) g). What `find_roots` and the rest have,
+and so by less than scale * (13.4u sqrt(E) + (1.0366 width + 1.466u) g). The code's bound,
 ``scale * (14u sqrt(E) + (1.04 width + 1.48u) g)``, exceeds it by more than its own rounding can take back (5u of it).
+`find_roots` sets what stands in its outer brackets: the spread.
 
 A whole number is decided from v alone, if |v - n| < 1/2 - bound (NaN fails), with u more in the bound: the difference
 from 1/2 rounds by u / 4, and scales below 2**-126 are rounded by up to 2**-150, absolutely. |v| < 2**22 by the limit on
-the scale, and so v - n is exact. What a float of a column gives is decided where it is joined (sums.py): there v is
-added in float64, and `LIMIT_ROOM` more is in the bound.
+the scale, and so v - n is exact. A float of a column is decided where v is added to it in float64 (sums.py), with
+`LIMIT_ROOM` more in the bound.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ _DECIDED, _OPEN = np.uint8(0), np.uint8(1)
 
 @kernel
 def find_roots(words, roots, spreads):
-    """Set ``roots`` to sqrt(E) and ``spreads`` to what the bound has in brackets (float32), from the words of U."""
+    """Set ``roots`` to sqrt(E) and ``spreads`` to the bound of scale 1 (float32), from the words of U."""
     for i in range(roots.size):
         e, width = exponential_f32(shift_right(words[i], _SHIFT_ONE))
         root = square_root(e)
@@ -109,7 +110,7 @@ def directions(word):
 
 @inlined
 def _both_values(word, root, scale, other_scale):
-    """Return v of a pair's first row and of its second one."""
+    """Return the noise v of a pair's first row and of its second one."""
     cosine, sine = directions(word)
     sign = bit_and(word, _TOP)
     factor = f32_from_bits(bit_xor(bits_of_f32(scale * root), sign))
@@ -119,7 +120,7 @@ def _both_values(word, root, scale, other_scale):
 
 @inlined
 def _rounded(v, limit):
-    """Return (n, whether it is decided)."""
+    """Return v rounded to an integer, and whether it is decided: nearer to that than the limit."""
     shifted = v + _SHIFTER
     decided = absolute(v - (shifted - _SHIFTER)) < limit
     return i32_from_u32(subtract(bits_of_f32(shifted), _SHIFTER_BITS)), decided
@@ -153,7 +154,7 @@ def draw_numbers(words, roots, spreads, scales, other_scales, noise, other_noise
 
 @by_types(inline=True)
 def _set_limit(limits, i, scale, spread):
-    """Set how far from an integer a value may be; nothing where there are no limits (None)."""
+    """Set the limit of a row's distance from an integer; nothing where there are no limits (None)."""
     if isinstance(limits, types.NoneType):
         return lambda limits, i, scale, spread: None
 
@@ -165,10 +166,11 @@ def _set_limit(limits, i, scale, spread):
 
 @kernel
 def draw_values(words, roots, spreads, scales, other_scales, values, other_values, limits, other_limits):
-    """Fill ``values`` and ``other_values`` with v, and ``limits`` with how far from an integer it may be (float32).
+    """Fill ``values`` and ``other_values`` with the noise v of first and of second rows, for `sum_block` (float32).
 
-    ``words``, ``roots``, ``spreads``, ``scales`` and ``other_scales`` are as for `draw_numbers`; with None for the last
-    one a pair has one limit, and ``other_limits`` is None too.
+    ``limits`` and ``other_limits`` become how far from an integer the sum of v and a column's value may be to be
+    decided. ``words``, ``roots``, ``spreads``, ``scales`` and ``other_scales`` are as for `draw_numbers`. Where
+    ``other_scales`` is None, both rows of a pair have one limit, and ``other_limits`` is None too.
     """
     for i in range(values.size):
         spread, scale = spreads[i], at(scales, i)
@@ -180,4 +182,4 @@ def draw_values(words, roots, spreads, scales, other_scales, values, other_value
         _set_limit(other_limits, i, other_scale, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

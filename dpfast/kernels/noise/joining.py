@@ -1,7 +1,8 @@
 """Values and rounded noise together on the output grid.
 
 A mechanism releases N * grid, N = round((x + noise) / grid). With x / grid = i + f, i an integer and
-|f| <= 1/2, N = i + n where n = round(f + noise / grid) comes certified from a drawing kernel. What is stored
+|f| <= 1/2, N = i + n where n = round(f + noise / grid) comes certified from a drawing kernel. (Where float32 draws the
+noise of floats, sums.py finds N at once.) What is stored
 is a function of the integer N alone: saturated at the type's bounds, rounded to the type, never wrapped and
 never -0.0, so that the last bits carry nothing of x (Mironov 2012; Haney et al. 2022).
 """
@@ -117,4 +118,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -24,8 +24,8 @@ The bound, with u the unit roundoff and E's error from logarithm.py, in units of
     + u (1/2 + 1.2)                    the sum's rounding beyond scale * E; the offset's error, or the fraction's
 
 In float32 the offset of one scale is rounded, by at most u / 4, that of a row's scale from 1 on is off by u
-(offsets.py), and below 1 it is rounded from float64. A value's fraction is no part of it: s scale E by itself is added
-to the value in float64 (sums.py), the product's rounding is what stands above, and `LIMIT_ROOM` is in place of 2u.
+(offsets.py), and below 1 it is rounded from float64. Fractions of values play no part in float32: s * scale * E is
+rounded by itself, by u E as above, and added to the value in float64 (sums.py), with `LIMIT_ROOM` in place of 2u.
 
 The code's ``scale * (0.71875 width + 3.125u E + 1.875u) + 2u`` in float32,
 ``scale * (1.0625 width + 8u E + 8u) + 2u`` in float64, exceeds that by more than the relative error of at most 8u that
@@ -131,7 +131,10 @@ def _error_f32(scales, scale, e, width, constant):
 
 @inlined
 def laplace_f32(word, scales, scale, offset):
-    """Return (n, whether it is decided) of discrete noise in float32; ``scales`` is where the scale comes from."""
+    """Return (n, whether it is decided) of discrete noise in float32.
+
+    ``scales`` is what ``scale`` is taken from, one number or one a row: it decides by its type how the bound is made.
+    """
     e, width = exponential_f32(bit_and(word, _REST_32))
     v = maximum(_NOTHING_F32, fused_multiply_add(scale, e, offset))
     shifted = v + _SHIFTER_F32
@@ -144,7 +147,10 @@ def laplace_f32(word, scales, scale, offset):
 
 @inlined
 def laplace_value_f32(word, scales, scale):
-    """Return (s scale E, how far from an integer its sum with a value may be to be decided) in float32."""
+    """Return (s * scale * E, limit) in float32.
+
+    Its sum with a value is decided if it is nearer to an integer than the limit.
+    """
     e, width = exponential_f32(bit_and(word, _REST_32))
     v = f32_from_bits(bit_xor(bits_of_f32(scale * e), bit_and(word, _TOP_BIT_32)))
     return v, _HALF_F32 - _error_f32(scales, scale, e, width, _ROOM_F32)
@@ -208,4 +214,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -1,9 +1,9 @@
 """Gaussian noise on a column, block by block: float32 first, what that leaves open in float64 from the same bits.
 
-Rows share radii and angles within blocks of BLOCK_ROWS, as `gaussian.py` says. Blocks are short, so that all that
-happens to one stays in the nearest cache while the processor fetches the values of the next. What both precisions leave
-open is listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py have
-the bounds.
+Rows share radii and angles within blocks of BLOCK_ROWS, as gaussian.py says. A block is so short that all its memory
+stays in the nearest cache, while the processor fetches the values of the next one. What neither precision decides is
+listed for the caller. Which of them decides a value changes no bit of it: gaussian_f32.py and gaussian.py have the
+bounds.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _PAIRS = BLOCK_ROWS // 2
 _GROUP = 64
 """Open pairs are settled as soon as there are so many, in whole vectors."""
 _PADDING = 8
-#: How many pairs may be open at a time; their first rows and their second ones have an entry each.
+#: The most pairs that are open at a time. Lists have as many entries for first rows, and as many for second rows.
 _LIST = _PAIRS + _GROUP
 _HALF_LIST = _LIST // 2
 
-#: What stands where in the work memory, in words of 64 bits: first what tells of the noise, of a block's rows.
+#: Where things stand in the work memory, in words of 64 bits. First a block's noise and what it can be told from.
 _DRAWN = 0
 _DISTANCES = _DRAWN + _PAIRS
 _LIMITS = _DISTANCES + _PAIRS
 _ROOTS = _LIMITS + _PAIRS
 _SPREADS = _ROOTS + _PAIRS // 2
-#: Of open pairs: words, noise, sums.
+#: Then the same of open pairs: their words, noise and sums. All before _SECRET is wiped at the end.
 _WORDS = _SPREADS + _PAIRS // 2
 _LOW_WORDS = _WORDS + _LIST
 _FOUND = _LOW_WORDS + _HALF_LIST
 _TOTALS = _FOUND + _LIST
 _SECRET = _TOTALS + _LIST
-#: Then which pairs are open, and what is known of rows: scales in float32, grids.
+#: Then what may stay there: which pairs are open, scales in float32, grids.
 _MARKS = _SECRET
 _NARROW = _MARKS + _PAIRS // 8
 _GRIDS = _NARROW + _PAIRS
@@ -60,9 +60,9 @@ _NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
 
 @kernel
 def _list_open(marks, size, start, middle, places, others, some):
-    """List the marked pairs of a block, their first and their second rows, behind ``some``; return how many are then.
+    """List a block's marked pairs behind the ``some`` that are listed already; return how many there are then.
 
-    Pair j has the rows ``start`` + j and ``middle`` + j.
+    Pair j has the rows ``start`` + j and ``middle`` + j, which are listed in ``places`` and ``others``.
     """
     marks[size : (size + 7) // 8 * 8] = _CLOSED
     groups = marks[: (size + 7) // 8 * 8].view(np.uint64)
@@ -77,7 +77,7 @@ def _list_open(marks, size, start, middle, places, others, some):
 
 @kernel
 def _fill_up(places, others, some):
-    """Repeat the last of some listed pairs up to whole vectors; return how many are listed then."""
+    """Fill the list up to whole vectors with copies of its last pair; return how many are listed then."""
     stop = (some + _PADDING - 1) // _PADDING * _PADDING
     for k in range(some, stop):
         places[k] = places[some - 1]
@@ -121,7 +121,7 @@ def _draw_open(high, low, places, others, scale, other_scale, values, other_valu
     words, lows = work[_WORDS:_LOW_WORDS].view(np.uint32), work[_LOW_WORDS:_FOUND].view(np.uint16)
     found, size = work[_FOUND:_TOTALS].view(np.int32), places.size
     one, other = found[:size], found[_LIST : _LIST + size]
-    # A first row's place is that of its pair's radius among the words, a second row's that of the angle.
+    # A pair's radius is the word at its first row's place, its angle the word at its second row's.
     some_undecided = draw_gaussian(
         _gathered(high, places, words[:_LIST]), _gathered(low, places, lows[:_LIST]),
         _gathered(high, others, words[_LIST:]), _gathered(low, others, lows[_LIST:]),
@@ -150,7 +150,7 @@ def _scatter(places, some, totals, released):
 
 @inlined
 def _places(work):
-    """Return the first rows of open pairs, and the second ones."""
+    """Return the lists of the first rows of open pairs, and of the second ones."""
     places = work[_PLACES:_OPEN].view(np.int64)
     return places[:_LIST], places[_LIST:]
 
@@ -240,7 +240,7 @@ def _narrow_scales(scale, half, work):
 
 @by_types(inline=True)
 def _limits_of(narrow, half, work):
-    """Return where the limits of first rows stand, and of second ones: None where scales are one number."""
+    """Return the memory for the limits of first rows, and of second rows: None where scales are one number."""
     if not isinstance(narrow, types.Array):
         return lambda narrow, half, work: (work[_LIMITS:_ROOTS].view(np.float32)[:half], None)
 
@@ -253,7 +253,7 @@ def _limits_of(narrow, half, work):
 
 @inlined
 def _roots_of(high, start, half, work):
-    """Find the roots of a block's pairs; return its angles, the roots, and their spreads."""
+    """Find the roots of a block's pairs; return the words of its angles, the roots and their spreads."""
     roots, spreads = work[_ROOTS:_SPREADS].view(np.float32)[:half], work[_SPREADS:_WORDS].view(np.float32)[:half]
     find_roots(high[start : start + half], roots, spreads)
     return high[start + half : start + 2 * half], roots, spreads
@@ -353,4 +353,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -1,7 +1,7 @@
 """Laplace noise on a column, block by block: in float32, what that leaves open in float64 from the same bits, released.
 
-A block is small enough for all that happens to it to stay in the nearest cache. What both leave open is listed for
-the caller. `laplace.py` has the bounds; which precision decides a sample changes no bit of it.
+A block is so short that all its memory stays in the nearest cache. What neither precision decides is listed for the
+caller. laplace.py has the bounds; which precision decides a sample changes no bit of it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ WORK_WORDS = _DECIDED + _LIST // 8
 """How many words of 64 bits the work memory has."""
 
 NOISE_WORDS = _MARKS
-"""How many of its first words hold noise, or tell of it."""
+"""How many of its first words hold noise, or what noise can be told from."""
 
 _OPEN, _CLOSED = np.uint8(1), np.uint8(0)
 _NO_MARKS, _ONE_MARK, _MARK_BITS = np.uint64(0), np.uint64(1), np.uint64(3)
@@ -87,7 +87,7 @@ def _draw_f32(high, scale, offset, noise, marks):
 
 @kernel
 def _draw_values_f32(high, scale, values, limits):
-    """Fill ``values`` with noise, and ``limits`` with how far from an integer its sum with a value may be (float32)."""
+    """Fill ``values`` with noise (float32), and ``limits`` with how far from an integer a sum with it may be."""
     for i in range(values.size):
         v, limit = laplace_value_f32(high[i], scale, at(scale, i))
         values[i] = v
@@ -125,7 +125,7 @@ def _number(parameter, row):
 
 @kernel
 def _gather(high, scale, values, position, grid, first, start, stop, block, opened, some):
-    """Put the marked rows of a block behind ``some`` that are open already; return how many are then.
+    """Put a block's marked rows behind the ``some`` that are open already; return how many there are then.
 
     The block has the rows from ``start`` up to ``stop``; of ``scale``, ``position`` and ``grid`` the entry ``first`` is
     that of its first row.
@@ -375,4 +375,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

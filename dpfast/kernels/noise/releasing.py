@@ -1,4 +1,7 @@
-"""Drawn noise released with its values, integers by blocks, a row by itself; without values or a grid, it alone."""
+"""Drawn noise released with its values: blocks of integers, and single rows of integers and floats.
+
+Without values or a grid the noise is released alone. Blocks of floats are released by sums.py.
+"""
 
 from __future__ import annotations
 
@@ -57,4 +60,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -1,17 +1,17 @@
 """Values of float columns and noise in float32 added in float64, rounded to the grid, and how far from it the sum was.
 
 With y = x / grid and the noise v in units of the grid, what is released is the integer nearest to y + v, times the
-grid. Who calls knows how far v is from the true noise, and so how close to an integer the sum has to be for no other
-to be the right one: the functions here say for each row by how much it misses its integer (distances, float32).
+grid. The functions here return for each row how far the sum is from that integer (distances, float32). The caller knows
+how far v may be from the true noise, and so up to which distance the integer is certainly the right one (limits).
 
-A block is close if all its sums are from -2**35 - 1/2 to 2**35. They come from one operation on y and v, which rounds
-once: a sum is off by at most 2**-18. In a block that is not close, a row is near if |y| < 2**50. There y is cut into
-an integer, which is exact (fractions.py), and a fraction, whose sum with |v| < 2**18 is off by at most 2**-36. Both fit
-into `LIMIT_ROOM`. A row that is not near either, NaN and infinities among them, gets NaN as its distance: it is open.
+A block is close if all its sums are from -2**35 - 1/2 to 2**35. Then y + v is one operation that rounds once, by at
+most 2**-18. In a block that is not close, a row is near if |y| < 2**50. Then y is cut into an integer and a fraction,
+both exact (fractions.py), and the sum of the fraction and |v| < 2**18 is off by at most 2**-36. Both errors fit into
+`LIMIT_ROOM`. A row that is not near either, as one with NaN or infinity, gets NaN as its distance: it counts as open.
 
 The distance of a sum s from its integer r is exact: both are multiples of the last bit of s, and |s - r| <= 1/2. It is
-rounded to float32, which carries it past no float32 that it is compared with. What is released is a function of the
-integer alone: no -0.0, no last bits of x (Mironov 2012).
+rounded to float32; as limits are float32 themselves, rounding carries no distance past its limit. What is released is a
+function of the integer alone: no -0.0, no last bits of x (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dpfast.kernels.parameters import at
 __all__ = ["LIMIT_ROOM", "mark_open", "mark_open_pairs", "sum_block"]
 
 LIMIT_ROOM = 2.0**-17
-"""What a bound in float32 has for the sum, which is off by at most 2**-18, and for its difference from 1/2."""
+"""What a bound in float32 adds: 2**-18 for the error of the sum, and more than the rounding of 1/2 less the bound."""
 
 # The bits of MIDDLE less 2**35, and how many numbers from there on are close.
 _LEAST_CLOSE, _CLOSE = np.uint64((0x4338 << 48) - (1 << 35)), np.uint64(1 << 36)
@@ -46,7 +46,7 @@ _CLOSED, _OPEN = np.uint8(0), np.uint8(1)
 
 @by_types(inline=True)
 def _released(total, grid, largest, released):
-    """Return an integer times the grid as what is released: float64 is never near its largest number here."""
+    """Return an integer times the grid, as it is released; in float64 it is never near the largest number."""
     if released.dtype == types.float64:
         return lambda total, grid, largest, released: total * grid
 
@@ -96,7 +96,7 @@ def _sum_near(values, inverse, grid, drawn, largest, released, distances):
 
 @kernel
 def _noise_near(values, inverse, drawn, released, distances):
-    """Release what moves the grid points next to the values of the near rows of a block, int32."""
+    """Release the noise of near rows alone (int32): how far it moves each value's nearest grid point."""
     for i in range(released.size):
         x, position = np.float64(values[i]), at(inverse, i)
         placed = fused_multiply_add(x, position, MIDDLE)
@@ -159,4 +159,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

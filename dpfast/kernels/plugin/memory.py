@@ -215,4 +215,4 @@ def free_large(address, size):
     return 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

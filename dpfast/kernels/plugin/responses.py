@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a7103dd3021f4f24
+# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b

@@ -62,7 +62,7 @@ class _Gaussian(Noise):
             largest = lattice.largest if isinstance(lattice, Powers) else 0.0
             of_grids = rows.scale, rows.position, rows.grid, values, largest
             count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
-        # Pairs are listed, their first and second rows in turn.
+        # They are listed pair by pair, and so not in order.
         return np.sort(found[:count])
 
     def _draw_wide(

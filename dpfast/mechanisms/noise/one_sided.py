@@ -18,9 +18,10 @@ def lowered(values: NDArray[np.int64], scale: float, *, random: Any = None, thre
     """Return whole numbers, each less an independent geometric number: P(G = k) = (1 - q) q**k, q = exp(-1 / scale).
 
     Guarantee
-        None for the numbers: that of the lowest, say, shows where it lies. What holds is that a draw lowered by t more
-        is exp(t / scale) times less probable, for every draw and every t of 0 or more: proofs that lower the noise of
-        what was chosen need no more than that, and symmetric noise strays more (its variance is twice this one's).
+        None for the numbers that are returned: none is above what it was, so that they must stay secret. What holds is
+        that lowering by t more is exp(t / scale) times less probable, for every draw and every t of 0 or more. Proofs
+        that only ever lower the noise of what was chosen need no more. Symmetric noise strays more: its variance is
+        twice as large.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """A node's quantile in ball arithmetic, for the few that a kernel leaves in doubt: all blocks, and no window.
 
-As in ball.py, precision and bits grow until the outcome is beyond doubt. There is no cap: stopping early would cost a
+Precision and bits grow until the outcome is beyond doubt. There is no cap: stopping early would cost a
 delta. U and V are boundaries of blocks with probability zero, so that the loop ends with probability one.
 """
 

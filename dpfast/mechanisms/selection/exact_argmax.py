@@ -1,6 +1,6 @@
 """The winner of a selection in ball arithmetic, for the few rows that a kernel leaves open.
 
-As in ball.py, precision and bits grow until one key is certainly the largest. There is no cap: stopping early would
+Precision and bits grow until one key is certainly the largest. There is no cap: stopping early would
 cost a delta. Two keys are equal with probability zero, so that the loop ends with probability one.
 """
 

@@ -1,6 +1,6 @@
 """Partial sums of the exponential mechanism's weights in ball arithmetic, for the few draws that a kernel leaves open.
 
-As in ball.py, precision and bits grow until the draw is decided, and there is no cap. A boundary between two candidates
+Precision and bits grow until the draw is decided, and there is no cap. A boundary between two candidates
 is hit exactly with probability zero, so that the loop ends with probability one.
 """
 

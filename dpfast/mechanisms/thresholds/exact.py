@@ -1,6 +1,6 @@
 """One comparison of a sparse vector in ball arithmetic, for the few that a kernel leaves in doubt.
 
-As in ball.py, precision and bits grow until the two sides are apart. There is no cap: stopping early would cost a
+Precision and bits grow until the two sides are apart. There is no cap: stopping early would cost a
 delta. The two sides are equal with probability zero, so that the loop ends with probability one.
 """
 

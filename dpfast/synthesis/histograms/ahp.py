@@ -51,10 +51,10 @@ def ahp(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. Three quarters of the budget are spent on noisy counts of all cells, one on the
-        clusters' counts; the clusters are made from the noisy counts alone, which costs nothing. Neighbours differ in
-        one cell and so in one cluster, by one; under "replace" in two of both. Counts are exact integers with discrete
-        Laplace or rounded Gaussian noise, exactly sampled.
+        computed from the estimate. Three quarters of the budget are spent on noisy counts of all cells, and one quarter
+        on the clusters' counts; the clusters are made from the noisy counts alone, which costs nothing. Neighbours
+        differ in one cell and so in one cluster, by one; under "replace" in two of both. Counts are exact integers with
+        discrete Laplace or rounded Gaussian noise, exactly sampled.
 
     Parameters
     ----------
@@ -81,12 +81,13 @@ def ahp(
     Noisy counts below 0.35 ln(d) scales of their noise, for d cells, count as 0 and are one cluster. Those above it are
     cut in descending order, into the clusters of least cost: the squared distances of noisy counts from the cluster's
     mean, and what its measurement adds to the squared error of its cells, which is its variance divided by their
-    number. The best of all cuts takes O(d log d) steps; the original decides cell by cell. A cluster's count is the
-    mean of both measurements, by their precision, where it holds eight times what still counts as 0.
+    number. The best of all cuts takes O(d log d) steps; the original decides cell by cell. A cluster's count is its
+    own measurement. Where its noisy cells hold on average at least eight times what still counts as 0, it is the mean
+    of this and of their sum, weighted by precision.
 
     A spike, a cell that holds far more than the others, has a cluster of its own from about 30 scales of the noise that
-    the whole budget would buy (30 / epsilon records), and then about the noise of four fifths of
-    the budget (tests/synthesis/test_spikes.py: measured, not proved).
+    the whole budget would buy (30 / epsilon records), and then about the noise of four fifths of the
+    budget (tests/synthesis/test_spikes.py: measured, not proved).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Cells that are clearly not empty, and none of the others: what is best for sums over many cells of which few hold."""
+"""Cells that are clearly not empty, and 0 for all others: best for sums over many cells of which few are full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLEAR = 0.5
 
 
 def clear_cells(cells: Floats, noisy: Floats, deviation: float) -> Floats:
-    """Return cells of 0 or more, and 0 for those of whose noisy count more is expected to be noise than not.
+    """Return the cells, but 0 for those whose noisy count is expected to be noise for the larger part.
 
     An empty cell whose noise stands out may be a spike, and so something is expected of it; over thousands of empty
     cells this adds up to more than the noise of the full ones. Where nearly all records are in full cells, what is lost
@@ -27,7 +27,7 @@ def clear_cells(cells: Floats, noisy: Floats, deviation: float) -> Floats:
     noisy
         The cells with noise, of the same shape.
     deviation
-        Of the noise of each; one that is expected to hold less than half of it is not clear either.
+        The standard deviation of each cell's noise. A cell that is expected to hold less than half of it is not clear.
 
     """
     return np.where(cells >= _CLEAR * np.maximum(noisy, deviation), cells, 0.0)

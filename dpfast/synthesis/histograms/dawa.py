@@ -38,9 +38,9 @@ from dpfast.workloads.workload import OwnQueries, Workload
 __all__ = ["dawa", "interval_deviations", "partition", "partition_rule"]
 
 #: Thousandths of the budget for the partition, and the prices of a bucket of 1, 2, 4, ... cells (the last one for all
-#: that are larger), in scales of the noise on deviations: the best by experiment. With less of a price buckets are
-#: chosen for their noise, the more so the more of a size there are. Where cells are asked for, too many buckets do less
-#: harm: they are joined afterwards.
+#: that are larger), in scales of the noise on deviations: the best by experiment. At lower prices buckets are chosen
+#: for their noise, above all those of a size of which there are many. Where cells are asked for, too many buckets do
+#: less harm, as they are joined afterwards.
 _FOR_WIDE_QUERIES = (
     400,
     (Fraction(7, 4), Fraction(7, 2), Fraction(13, 4), Fraction(3), Fraction(3), Fraction(11, 4)),
@@ -57,7 +57,7 @@ def partition_rule(workload: Workload) -> tuple[int, tuple[Fraction, ...]]:
 
 
 def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the deviation of every interval of the kernel's, level after level, and where each level begins."""
+    """Return the deviations of all intervals, level after level as kernels have them, and where each level begins."""
     cells = counts.size
     columns, firsts = [np.zeros(cells, np.int64)], [0]
     halves, half = counts, 1
@@ -76,7 +76,7 @@ def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], N
 def partition(
     costs: NDArray[np.int64], firsts: NDArray[np.int64], cells: int, prices: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the edges, from 0 to the number of cells, of the partition of least cost: costs have prices by level."""
+    """Return the edges, from 0 to the number of cells, of the partition of least cost; each level has its price."""
     best, back = np.empty(cells + 1, np.int64), np.empty(cells + 1, np.int64)
     count = choose_partition(costs, firsts, prices, best, back)
     edges = np.empty(count + 1, np.int64)
@@ -87,7 +87,7 @@ def partition(
 
 
 def partition_scale(epsilon: float, moved: int) -> float:
-    """Return the scale of the geometric noise that makes the partition epsilon-private: half of it for single cells.
+    """Return the scale of the geometric noise that makes the partition epsilon-private; single cells have half of it.
 
     Notes
     -----
@@ -98,19 +98,19 @@ def partition_scale(epsilon: float, moved: int) -> float:
     those with b less by the same as B: B is chosen from the neighbour's counts too, ties included, as the order of
     partitions is fixed. If b is the cell alone, its deviation is 0 for both, and 1 is enough. Lowering geometric noise
     by t makes it exp(t / scale) times less probable (`lowered`): 2 at this scale, or 1 at half of it, cost the same, so
-    the partition is (2 / scale)-private, whatever the number of intervals. Noise of one side does, as it is
-    never raised. Single cells must have noise as well: no noise of theirs could be lowered otherwise. Where ``moved``
-    is 2, a count falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on
-    a coarser grid one record could move a cost by a whole step of it.
+    the partition is (2 / scale)-private, whatever the number of intervals. Noise of one side is enough, as no noise is
+    ever raised. Single cells must have noise as well: else there were none to lower. Where ``moved`` is 2, a count
+    falls and another grows: the same twice. The noise must be of whole numbers (scales below 2**25): on a coarser grid
+    one record could move a cost by a whole step of it.
 
-    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d. With
-    32 (d + 4) scale <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer
-    than any one partition. Let t = log(8 d) scale. With a probability of 1/2 at least no interval of several cells is
-    lowered by t, and no single one by t / 2, so that no partition of w cells is lowered by w t / 2. B is chosen
-    wherever the noise of each of its buckets, of w cells, is beyond its deviation, its price and w t / 2, and that of
-    all other intervals is as said: log-probabilities of its buckets add up to at least
-    -2**59 / d / scale - (5 + log(8 d)) d, and the overflow has at most 4 d exp(-2**60 / d / scale), less by a factor of
-    exp(-100). The margin of 2**-50 is for that factor.
+    No sum of costs overflows unless one of at most 4 d noises, for d cells, is beyond 2**60 / d. With 32 (d + 4) scale
+    <= 2**59 / d, and counts of at most 2**59 / d**2 that together make 2**59 / d, that is far rarer than any one
+    partition. Let t = log(8 d) scale. With a probability of at least 1/2 every interval of several cells is lowered by
+    less than t, and every single cell by less than t / 2: so w cells, however cut, by less than w t / 2 in all. Let all
+    other intervals be lowered so, and each bucket of B, of w cells, by its deviation, its price and w t / 2 at least:
+    then B is chosen. The log-probabilities of its buckets add up to at least -2**59 / d / scale - (5 + log(8 d)) d, and
+    the overflow has at most 4 d exp(-2**60 / d / scale), less by a factor of exp(-100). The margin of 2**-50 is for
+    that factor.
 
     """
     return laplace_scale(2 * moved * _MARGIN, as_written(epsilon))
@@ -135,15 +135,15 @@ def dawa(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. A part of 0.4 (0.3 where queries sum
-        over few cells) pays for the partition into buckets: it is the one of least cost,
-        where an interval's cost is the sum of its counts' distances from their median, an integer that one record
-        changes by at most 1, less geometric noise of scale 2 / epsilon' (4 / epsilon' under "replace", where two
-        counts change; half of it for single cells), and a public price for each bucket. As in report-noisy-min the
-        costs stay secret, and to hide a record it is enough to lower the noise of the one bucket that holds it, by 2,
-        however many intervals hold it: the proof is in `dpfast.synthesis.histograms.dawa.partition_scale`. The rest
-        pays for the buckets' counts, which are summed exactly and measured with noise, as any histogram's; what is
-        joined after that is joined by these alone. Without a ledger no budget is kept.
+        computed from the estimate. A part of 0.4 (0.3 where queries sum over few cells) pays for the partition into
+        buckets: it is the one of least cost, where an interval's cost is the sum of its counts' distances from their
+        median, an integer that one record changes by at most 1, less geometric noise of scale 2 / epsilon' (4 /
+        epsilon' under "replace", where two counts change; half of it for single cells), plus a public price for each
+        bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to lower the noise of
+        the one bucket that holds it, by 2, however many intervals hold it: the proof is in
+        `dpfast.synthesis.histograms.dawa.partition_scale`. The rest pays for the buckets' counts, which are summed
+        exactly and measured with noise, as any histogram's; what is joined after that is joined by these alone. Without
+        a ledger no budget is kept.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ def dawa(
     -------
     Estimate
         Its ``rounds`` have a row for each bucket: its first cell, its cells, and the estimate of its count; every cell
-        has an equal part of its bucket's. Where queries sum over few cells, buckets are joined that differ by no more
-        than noise, and none has less than 0.
+        has an equal part of its bucket's. Where queries sum over few cells and buckets are measured one by one, buckets
+        are joined that differ by no more than noise, and none has less than 0; else an estimate may be negative.
 
     Raises
     ------
@@ -218,7 +218,8 @@ def dawa(
     """
     show = read_progress(progress, "the name of a stage")
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
-    parts, prices = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
+    rule = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
+    parts, prices = rule
     scale = _scale(task, parts)
     prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
@@ -232,7 +233,7 @@ def dawa(
     show("measuring buckets")
     best = _strategy(task, edges, parts)
     buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
-    if parts == _FOR_CELLS[0] and isinstance(best.strategy, Identity):
+    if rule is _FOR_CELLS and isinstance(best.strategy, Identity):
         edges, height = joined(buckets, edges, best.noise.deviation)
     else:
         height = buckets / np.diff(edges)

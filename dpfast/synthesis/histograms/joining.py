@@ -1,4 +1,4 @@
-"""Buckets that were measured apart, and differ by no more than noise, as one."""
+"""Joins neighbouring buckets that were measured apart and differ by no more than noise."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["joined"]
 
 #: At most so many buckets become one.
 _WINDOW = 256
-#: The price of a run at first, where it ends, and how often it is learned: the best by experiment.
+#: The price of a run at first, the least and the largest, and how often runs are cut: the best by experiment.
 _FIRST, _LEAST, _MOST, _ROUNDS = 6.0, 3.0, 14.0, 3
-#: What a run costs beyond the odds of its beginning: it spends a height that was free.
+#: What a run costs beyond the odds that one begins, since its height is fitted.
 _BASE = 6.0
 
 
 def joined(
     counts: NDArray[np.float64], edges: NDArray[np.int64], deviation: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the edges of runs of buckets, and the height of their cells: no less than 0.
+    """Return the edges of runs of buckets, and the height of each run's cells: no less than 0.
 
-    It is made of noisy counts, the public partition and the public noise alone, and so as private as they are. Buckets
-    of a run are taken to have the same height in each cell, which their counts tell by least squares. Cuts of all kinds
-    are compared: the squared distances, in deviations of the noise, and a price for each run. The price follows from
-    how many runs there are: -2 log(odds) for a share of buckets that begin one, and 6.
+    It is made of noisy counts, the public partition and the public noise alone, and so as private as they are. All
+    cells of a run have one height, the least-squares fit to its buckets' counts. Of all cuts into runs the one of least
+    cost is taken: the squared distances, in deviations of the noise, and a price for each run. The price follows from
+    the last cut: -2 log(odds) that a bucket begins a run, and 6.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def joined(
     edges
         Where buckets begin, and the number of cells.
     deviation
-        With no noise every bucket stays.
+        The standard deviation of that noise. If it is 0, every bucket stays by itself.
 
     References
     ----------

@@ -24,9 +24,9 @@ class Seen:
     Attributes
     ----------
     full_cells
-        How many cells are full; one that is not counts in part.
+        How many cells are full, by a noisy number. A cell that is not full counts in part.
     records
-        The number of records, and the variance of that.
+        The number of records, and the variance of its noise: 0 where the number is public.
     scale
         The scale of the noise that the whole budget would buy.
 
@@ -39,31 +39,38 @@ class Seen:
 
 @dataclass(frozen=True)
 class Look:
-    """How many thousandths of the budget look for full cells, and for the number of records where it is not public."""
+    """A look that counts full cells and, where that number is not public, records.
 
-    full_cells: int
-    records: int
+    Attributes
+    ----------
+    parts_for_full_cells, parts_for_records
+        What each count may spend, in thousandths of the budget.
+
+    """
+
+    parts_for_full_cells: int
+    parts_for_records: int
 
     def spent(self, task: Task) -> int:
         """Return the thousandths that both cost."""
-        return self.full_cells + (self.records if task.neighbors == "add_remove" else 0)
+        return self.parts_for_full_cells + (self.parts_for_records if task.neighbors == "add_remove" else 0)
 
     def at(self, task: Task, prepared: Prepared, noise: Noise) -> Seen:
-        """Return what is found."""
+        """Return what noisy counts tell."""
         scale = math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)
         full = max(round(_FULL * scale), 1)
-        within = noise.add(records_within(prepared.counts, full), np.array([self.full_cells]), prepared)
+        within = noise.add(records_within(prepared.counts, full), np.array([self.parts_for_full_cells]), prepared)
         if prepared.records is not None:
             records = prepared.records, 0.0
         else:
-            parts = np.array([self.records])
+            parts = np.array([self.parts_for_records])
             count = noise.add(prepared.counts.sum(keepdims=True), parts, prepared)
             records = float(count[0]), float(noise.variances(parts)[0])
         return Seen(float(within[0]) / full, records, scale)
 
 
 def records_within(counts: NDArray[np.int64], full: int) -> NDArray[np.int64]:
-    """Return the sum of all counts, of which none counts as more than that of a full cell: one number.
+    """Return the sum of all counts, each cut to ``full``: an array of one number.
 
     A record more or fewer changes it by 1 at most, and so does one that moves to another cell: one cell's part falls by
     0 or 1, and the other's grows by 0 or 1. So it costs no more than a measurement of disjoint cells does.

@@ -115,7 +115,7 @@ class Tree:
         return float(self._signal(root, root.value)[0])
 
     def count_again(self, share: float) -> None:
-        """Spend a share of what is left, in whole thousandths, on the number of records, and look at no part."""
+        """Spend a share of what is left, in whole thousandths, on the number of records, without a look at any part."""
         root = self.levels[0]
         parts = np.maximum(np.rint(share * root.left).astype(np.int64), 1)
         value, variance = self._measure(root.boxes, parts)
