@@ -72,7 +72,7 @@ class Crew(Generic[_Piece]):
 
     Examples
     --------
-    >>> done = []
+    >>> done: list[str] = []
     >>> crew = Crew(done.append, 2)
     >>> crew.hand("one piece")
     >>> crew.finish()
