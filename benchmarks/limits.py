@@ -23,18 +23,16 @@ LIMITS = {
         " processor fetch the next one's values meanwhile; that is .85 instead of 1.04 in turns"
     ),
     "Laplace, float64": (
-        "on AVX2 (Zen 3) words of 6 bytes took .70 (since then two thirds of it), arithmetic takes 1.22, and with bytes"
-        " 1.61, since short blocks let the processor fetch the next one's values meanwhile; it took 2.25 before noise"
-        " and values were added in one pass"
+        "on AVX2 (Zen 3) words of 6 bytes take .46, arithmetic takes 1.22, and with bytes 1.58, since short blocks let"
+        " the processor fetch the next one's values meanwhile; it took 2.25 before noise and values were added in one"
+        " pass"
     ),
     "Gaussian, int64": (
-        "on AVX2 (Zen 3) words took .50 (since then two thirds of it), arithmetic takes 1.23, and with bytes 1.69:"
-        " reading and writing alone take .84, half of which is hidden by the arithmetic, since pairs are made within"
-        " 1,024 rows"
+        "on AVX2 (Zen 3) words take .31, arithmetic takes 1.11, and with bytes 1.55: reading and writing take .76,"
+        " half of which is hidden by the arithmetic, since pairs are made within 1,024 rows"
     ),
     "Gaussian, float64": (
-        "on AVX2 (Zen 3) words of 6 bytes took .70 (since then two thirds of it), arithmetic takes 1.36, and with bytes"
-        " 1.80, which was 2.77. Of the"
+        "on AVX2 (Zen 3) words of 6 bytes take .46, arithmetic takes 1.32, and with bytes 1.73, which was 2.77. Of the"
         " arithmetic .34 is for the one pair in 65 that float32 leaves open; a grid of scale / 1,024 would make it .10"
     ),
     "Laplace as a Polars expression, 10^7 rows": (
@@ -94,7 +92,7 @@ LIMITS = {
         "91 pairs are counted in 36 tables: an addition takes .5 ns with AVX2, 18 ms for all, and took .9 when cells"
         " had 16 bits and were read one at a time. With all that belongs to it that is 60 ms of processor time beside"
         " 22 for reading the file (92 before), the least of twelve runs of a busy machine. Threads share it while the"
-        " file is read, which one alone did before: 2.4 to 3.5 with AVX2 in four runs of this row, 3.6 to 7.2 before"
+        " file is read, which one alone did before: 2.4 to 3.8 with AVX2 in five runs of this row, 3.6 to 7.2 before"
     ),
     "dpf_laplace in DuckDB, one thread": (
         "with AVX2 it was measured as on a processor without AES, where nothing is compiled and Python's function"
