@@ -17,6 +17,7 @@ from dpfast.ledger.payment import Payer
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.edges import edges_of
 from dpfast.synthesis.preparing import PARTS, Task
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
@@ -136,8 +137,6 @@ def _cluster_starts(values: NDArray[np.float64], variance: float) -> NDArray[np.
     best, sums, squares = np.empty((3, above + 1))
     back, candidates, since = np.empty((3, above + 1), np.int64)
     clusters = cluster_sorted(values[:above], variance, best, sums, squares, back, candidates, since)
-    starts = np.full(clusters + (above < values.size), above)
-    end = above
-    for cluster in range(clusters - 1, -1, -1):
-        end = starts[cluster] = back[end]
-    return starts
+    edges = edges_of(back, clusters, above)
+    # Where some are 0, the last edge is the beginning of theirs.
+    return edges if above < values.size else edges[:-1]

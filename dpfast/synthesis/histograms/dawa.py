@@ -28,6 +28,7 @@ from dpfast.strategies.identity import Identity
 from dpfast.strategies.matrix_mechanism import draw_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.bucketed import bucketed
+from dpfast.synthesis.histograms.edges import edges_of
 from dpfast.synthesis.histograms.joining import joined
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import Task
@@ -79,11 +80,7 @@ def partition(
     """Return the edges, from 0 to the number of cells, of the partition of least cost; each level has its price."""
     best, back = np.empty(cells + 1, np.int64), np.empty(cells + 1, np.int64)
     count = choose_partition(costs, firsts, prices, best, back)
-    edges = np.empty(count + 1, np.int64)
-    edges[-1] = cells
-    for bucket in range(count, 0, -1):
-        edges[bucket - 1] = back[edges[bucket]]
-    return edges
+    return edges_of(back, count, cells)
 
 
 def partition_scale(epsilon: float, moved: int) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.kernels.histograms.joined_buckets import join_buckets
+from dpfast.synthesis.histograms.edges import edges_of
 
 __all__ = ["joined"]
 
@@ -53,8 +54,5 @@ def joined(
         runs = join_buckets(counts / deviation, widths, price, _WINDOW, best, back, means)
         share = runs / (buckets + 1)
         price = min(max(2.0 * math.log((1.0 - share) / share) + _BASE, _LEAST), _MOST)
-    ends = np.empty(runs + 1, np.int64)
-    ends[-1] = buckets
-    for run in range(runs, 0, -1):
-        ends[run - 1] = back[ends[run]]
+    ends = edges_of(back, runs, buckets)
     return edges[ends], np.maximum(means[ends[1:]] * deviation, 0.0)
