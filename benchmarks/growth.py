@@ -6,7 +6,6 @@ A case has all sizes; contestants of one size take turns. The last row of ours s
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -20,6 +19,7 @@ from dpfast.bench import Case, Measured, Wish, seconds_of
 from dpfast.bench.bends import told_bend
 from dpfast.bench.cases import measured_in_turns
 from dpfast.bench.machine import this_machine
+from dpfast.cores import core_count
 
 from . import scaling
 
@@ -49,10 +49,6 @@ def cases(suite: str, wish: Wish) -> list[Case]:
     names = {"rows": "Counts by key of Parquet", "units": "Counts bounded by unit", "queries": "Queries answered"}
     files = (Case(suite, name, partial(_measure_files, kind), is_quick=kind == "rows") for kind, name in names.items())
     return [*found, *files]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sizes(wish: Wish) -> list[int]:
@@ -114,7 +110,7 @@ def _measure_threads(wish: Wish) -> list[Measured]:
             seconds_of(partial(dpf.laplace, values, 10.0, threads=threads)),
             size,
         )
-        for threads in range(1, _cores() + 1)
+        for threads in range(1, core_count() + 1)
     }
     return measured_in_turns(trials, _ROUNDS, tell=wish.tell)
 

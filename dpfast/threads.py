@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from dpfast.arguments import THREADS
+from dpfast.cores import core_count
 
 __all__ = ["Crew", "in_parts", "in_stretches", "share", "thread_count"]
 
@@ -26,8 +26,7 @@ def thread_count(threads: object, items: int, items_per_thread: int = ITEMS_PER_
     if threads is None:
         if items < 2 * items_per_thread:
             return 1
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return min(available, items // items_per_thread)
+        return min(core_count(), items // items_per_thread)
     return max(1, min(THREADS.read("threads", threads), -(-items // _LEAST_ITEMS)))
 
 

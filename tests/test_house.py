@@ -24,7 +24,7 @@ LONGEST_FILE = 450
 
 #: Imports go down only: a room may import from lower floors, and from itself.
 FLOORS = [
-    ("errors", "kernels"),
+    ("errors", "cores", "kernels"),
     ("arguments", "exact", "announcement", "showing"),
     ("threads", "randomness"),
     ("progress", "testing"),

@@ -84,7 +84,7 @@ CONTESTANTS = (
     Contestant("smartnoise-synth", "snsynth", "smartnoise-synth", apart="mbi 1 and OpenDP 0.14"),
     Contestant("DuckDB", "duckdb", "duckdb"),
     Contestant("scikit-learn", "sklearn", "scikit-learn"),
-    Contestant("PySpark", "pyspark", "pyspark", program="java"),
+    Contestant("PySpark", "pyspark", "pyspark", "[sql]", program="java"),
 )
 
 

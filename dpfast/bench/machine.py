@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from dpfast.cores import core_count
+
 __all__ = ["Machine", "commit_of", "this_machine", "versions_of"]
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "polars", "pyarrow", "cryptography")
@@ -52,9 +54,8 @@ def this_machine() -> Machine:
     True
 
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     system = f"{platform.system()} {platform.machine()}"
-    return Machine(_processor(), _instructions(), cores, _memory() / 2**30, system)
+    return Machine(_processor(), _instructions(), core_count(), _memory() / 2**30, system)
 
 
 def _processor() -> str:

@@ -54,10 +54,10 @@ def write_page(frame: pl.DataFrame, path: Path) -> None:
     suites = [suite for suite in SUITES if suite in set(frame["suite"])]
     failed = frame.filter(pl.col("failure") != "")
     lead = [paragraph(f"{number_of(frame.height, 'row')} of {', '.join(suites)}, on {first['machine']}.", "lead")]
-    if failed.height:
-        lead.append(
-            paragraph(f"{failed.height:,} of them failed, by an error or refuted: {_whose(failed)}.", "warning")
-        )
+    for failure, told in (("raised", "raised an error"), ("refuted", "made a claim that was refuted")):
+        rows = failed.filter(pl.col("failure") == failure)
+        if rows.height:
+            lead.append(paragraph(f"{rows.height:,} of them {told}: {_whose(rows)}.", "warning"))
     sections = [
         *(_section(suite, frame.filter(pl.col("suite") == suite)) for suite in suites),
         Section("How it was measured", [paragraph(_ABOUT)]),

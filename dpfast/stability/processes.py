@@ -23,6 +23,7 @@ from typing import Annotated, Any, TypeAlias
 
 from dpfast.arguments import Flag, Number, Real, Special, Whole
 from dpfast.columns.lists import library_of
+from dpfast.cores import core_count
 from dpfast.errors import DpfastError, ParameterError, Words
 from dpfast.progress import read_progress
 from dpfast.randomness import process_mark
@@ -268,7 +269,7 @@ def prepare_calls(
     show = read_progress(progress, "the number of blocks done")
     waits = FIXED_TIME.read("fixed_time", fixed_time)
     if asked is None:
-        asked = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        asked = core_count()
     told = None if choices is None else tuple(choices)
     setup = None
     if asked:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import contestants, growth, scaling
-from benchmarks.compared import _QUICK, suite_of
+from benchmarks.compared import _QUICK, _QUICK_NAMES, suite_of
 from benchmarks.comparisons import COMPARISONS
 from dpfast.bench.cases import SUITES, Measured, Wish
 from dpfast.bench.finding import CHECKOUT
@@ -34,6 +34,18 @@ def test_every_case_has_a_name_of_its_own_and_each_suite_a_quick_one():
 def test_quick_rows_are_rows():
     assert set(_QUICK) <= {one.name for one in COMPARISONS}
     assert {suite_of(one) for one in COMPARISONS} == {"speed", "accounting", "pipeline"}
+
+
+def test_names_of_quick_rows_say_how_many_values_they_have():
+    """A name with a power in it is another one where the size is another, or is of the smaller size already."""
+    for one in COMPARISONS:
+        if (power := re.search(r"(10|2)\^(\d+)", one.name)) and one.name in _QUICK:
+            said = int(power[1]) ** int(power[2])
+            renamed = re.search(r"(10|2)\^(\d+)", _QUICK_NAMES.get(one.name, one.name))
+            ratio = one.size // _QUICK[one.name]
+            assert int(renamed[1]) ** int(renamed[2]) * ratio == said, one.name
+    names = {case.name for case in cases_of([], Wish(is_quick=True)) if case.is_quick}
+    assert names & set(_QUICK_NAMES) == set()
 
 
 def test_what_is_not_installed_is_said_in_one_line(monkeypatch):

@@ -181,8 +181,45 @@ def test_a_process_that_dies_is_told(made_up, monkeypatch, processes):
     done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
     assert done.exit_code == 1
     found = json.loads(done.stdout)
-    assert found["wrong"] == ["one: the process that drew it died with exit code -6"]
+    assert found["wrong"] == ["one: the process died with exit code -6"]
     assert found["not_asked"] == (["two"] if processes == 1 else [])
+
+
+def test_a_process_that_dies_at_no_call_is_told(made_up, tmp_path, monkeypatch):
+    """One call is over when its process dies; the other one ends when that process is gone. Both are right."""
+    monkeypatch.setattr(workers, "process_count", lambda: 2)
+    noted = str(tmp_path / "noted")
+    made_up(
+        one=f"while not os.path.exists({noted!r}): time.sleep(0.01)\n"
+        f"time.sleep(0.1)\nother = int(open({noted!r}).read())\n"
+        "while os.path.exists(f'/proc/{other}'): time.sleep(0.01)\nreturn []",
+        two="import threading\nthreading.Timer(0.3, os.abort).start()\n"
+        f"open({noted!r}, 'w').write(str(os.getpid()))\nreturn []",
+    )
+    done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert found["wrong"] == ["between two calls: the process died with exit code -6"]
+    assert (found["checks"], found["not_asked"]) == (2, [])
+
+
+def test_processes_that_cannot_start_are_told(made_up, monkeypatch):
+    monkeypatch.setattr(workers, "process_count", lambda: 2)
+    made_up(one="return []")
+    monkeypatch.setattr(asking, "__name__", "no_such_module")
+    done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert found["wrong"] == ["between two calls: the process died with exit code 1"] * 2
+    assert found["checks"] == 0
+
+
+def test_checks_are_counted_once_however_much_is_wrong_with_each(made_up):
+    made_up(one="return ['first', 'second']", two="return []", three="return ['third']")
+    done = CliRunner().invoke(main, ["doctor", "--all", "--json"])
+    found = json.loads(done.stdout)
+    assert len(found["wrong"]) == 3
+    assert found["checks"] == 3
 
 
 def test_a_call_that_fails_while_compiling_is_told(made_up):
@@ -192,7 +229,7 @@ def test_a_call_that_fails_while_compiling_is_told(made_up):
     assert "FAILED: two: ZeroDivisionError: integer division or modulo by zero" in done.stdout
     made_up(one="os.abort()")
     done = CliRunner().invoke(main, ["warmup", "--json"])
-    assert json.loads(done.stdout)["failed"] == ["one: its process died with exit code -6"]
+    assert json.loads(done.stdout)["failed"] == ["one: the process died with exit code -6"]
 
 
 @pytest.mark.usefixtures("here")

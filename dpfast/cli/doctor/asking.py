@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpfast.cli.doctor.workers import Message
+from dpfast.cli.doctor.workers import Message, told_death
 
 if TYPE_CHECKING:
     from dpfast.cli.doctor.checks import Check
@@ -28,8 +28,10 @@ class Findings:
         What is known of the processor, by name.
     right, not_asked
         The names of what is as it must be, and of what there was no time for.
+    number
+        How many checks there are.
     wrong
-        What is wrong, a line each.
+        What is wrong, a line each; a check may give several.
     keystream
         Random bytes a second, or None where there was no time for it.
     kernels
@@ -40,6 +42,7 @@ class Findings:
     processor: dict[str, str] = field(default_factory=dict)
     right: list[str] = field(default_factory=list)
     not_asked: list[str] = field(default_factory=list)
+    number: int = 0
     wrong: list[str] = field(default_factory=list)
     keystream: float | None = None
     kernels: tuple[int, int, str | None] = (0, 0, None)
@@ -70,6 +73,7 @@ def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> F
     for kind, what in messages:
         if kind == "names":
             found.not_asked, number = [name for name in what if name not in (_PROCESSOR, _KEYSTREAM)], len(what)
+            found.number = len(found.not_asked)
         elif kind == "kernels":
             found.kernels = what
         elif kind == "begin":
@@ -77,7 +81,7 @@ def collect(messages: Iterable[Message], begin: Callable[[str, int], None]) -> F
         else:
             name, told = what
             if kind == "died":
-                found.wrong.append(f"{name}: the process that drew it died with exit code {told}")
+                found.wrong.append(told_death(name, told))
             elif kind == "raised":
                 found.wrong.append(f"{name}: {told}")
             elif name == _PROCESSOR:

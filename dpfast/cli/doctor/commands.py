@@ -46,7 +46,7 @@ def doctor(ask_all: bool) -> int:
     seconds = time.perf_counter() - begun
     if wants_document():
         more: dict[str, Any] = {
-            "checks": len(found.right) + len(wrong),
+            "checks": found.number - len(found.not_asked),
             "wrong": wrong,
             "not_asked": found.not_asked,
             "keystream_bytes_a_second": found.keystream,
@@ -108,7 +108,7 @@ def warmup() -> int:
             elif kind == "raised":
                 failed.append(f"{what[0]}: {what[1]}")
             elif kind == "died":
-                failed.append(f"{what[0]}: its process died with exit code {what[1]}")
+                failed.append(workers.told_death(*what))
     (loaded, compiled, place), seconds = kernels, time.perf_counter() - begun
     if wants_document():
         kept = {"loaded": loaded, "compiled": compiled, "place": place}

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from dpfast.cores import core_count
+
 __all__ = ["compiled_kernels", "keystream_speed", "processor", "versions"]
 
 _PACKAGES = ("dpfast", "numpy", "numba", "llvmlite", "polars", "pyarrow", "cryptography")
@@ -37,12 +39,11 @@ def _vectors() -> str:
 
 def versions() -> dict[str, str]:
     """Return what is known without loading any package, and so at once on a slow machine too."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     installed = {package: _version(package) for package in (*_PACKAGES, *_OPTIONAL)}
     return {
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         **{package: found for package, found in installed.items() if found is not None},
-        "cores": str(cores),
+        "cores": str(core_count()),
     }
 
 

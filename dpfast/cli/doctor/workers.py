@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import IO, Any
 
-__all__ = ["Message", "make_calls", "make_calls_here", "serve"]
+from dpfast.cores import core_count
+
+__all__ = ["Message", "make_calls", "make_calls_here", "serve", "told_death"]
 
 #: What is told, and of what: "names" of all calls; "begin" NAME; "done" (NAME, RESULT); "raised" (NAME, LINE); "died"
-#: (NAME, EXIT CODE); "kernels" (LOADED, COMPILED, PLACE).
+#: (NAME, EXIT CODE), without a name where the process was at no call; "kernels" (LOADED, COMPILED, PLACE).
 Message = tuple[str, Any]
-#: What a process is at before its first call.
-_START = "start"
 #: For their memory: a process holds the packages and what it compiles, from 0.3 GB up to 0.9 GB.
 _MOST_PROCESSES = 8
 #: How long a process may go on when nobody waits for it: far longer than one compilation takes.
@@ -37,8 +37,7 @@ _SECONDS_MORE = 180.0
 
 def process_count() -> int:
     """Return how many processes share the calls."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST_PROCESSES)
+    return min(core_count(), _MOST_PROCESSES)
 
 
 def make_calls_here(calls: Mapping[str, Callable[[], Any]]) -> Iterator[Message]:
@@ -102,7 +101,8 @@ class _Worker:
         # Modules are found where they are found here. No stream is shared: who reads ours would wait for its end.
         paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
         program = f"from dpfast.cli.doctor.workers import serve; serve({module!r})"
-        self.at: str | None = _START
+        self.at: str | None = None
+        self.is_ready = False
         self.kernels: tuple[int, int, str | None] = (0, 0, None)
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", program],
@@ -143,6 +143,11 @@ class _Worker:
             return
 
 
+def told_death(name: str | None, code: int) -> str:
+    """Return a line about a process that died at a call, or at none: while it started, or waited."""
+    return f"{name or 'between two calls'}: the process died with exit code {code}"
+
+
 def make_calls(module: str, seconds: float = math.inf) -> Iterator[Message]:
     """Have processes make the calls of a module's ``calls()``; yield what they tell within so many seconds.
 
@@ -154,7 +159,7 @@ def make_calls(module: str, seconds: float = math.inf) -> Iterator[Message]:
     waiting: deque[str] | None = None
     late = False
     try:
-        while waiting is None or waiting or any(worker.at for worker in workers):
+        while waiting is None or waiting or any(worker.at or not worker.is_ready for worker in workers):
             try:
                 left = None if math.isinf(seconds) else max(0.0, end - time.perf_counter())
                 worker, line = lines.get(timeout=left)
@@ -169,6 +174,7 @@ def make_calls(module: str, seconds: float = math.inf) -> Iterator[Message]:
                     return
                 continue
             kind, what = json.loads(line)
+            worker.is_ready = True
             if kind == "kernels":
                 worker.kernels = tuple(what)
                 yield kind, _sum_of([one.kernels for one in workers])
