@@ -10,11 +10,11 @@ from dpfast.accounting.events import Event, Gaussian, ZeroConcentrated, runs
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
-from dpfast.ledger import Charge
+from dpfast.ledger import Charge, Ledger
 from dpfast.ledger.payment import Payment
 from dpfast.ledger.receipt import Receipt
 
-__all__ = ["charge_events", "read_relation"]
+__all__ = ["charge_events", "charges_whole", "read_relation"]
 
 
 def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> Receipt | None:
@@ -25,13 +25,18 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
     """
     if payment.ledger is None:
         return None
-    if payment.ledger.accountant == "basic":
+    if charges_whole(payment.ledger):
         return payment.pay([Charge(budget.units, budget.delta_units, description)])
     charges = []
     for event, count in runs(tuple(events)).items():
         amounts = (0, 0) if isinstance(event, (Gaussian, ZeroConcentrated)) else basic.cost(event)
         charges.append(Charge(*amounts, description, event, count))
     return payment.pay(charges)
+
+
+def charges_whole(ledger: Ledger) -> bool:
+    """Return whether a ledger is charged the (epsilon, delta) that events are calibrated to, and not the events."""
+    return ledger.accountant == "basic"
 
 
 def read_relation(neighbors: object, domain: Domain) -> Neighbors:

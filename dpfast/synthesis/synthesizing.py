@@ -169,7 +169,8 @@ def synthesize(
         exponential mechanism, whose scores such a change moves by at most their sensitivity whatever was measured
         before, and measured; or all sets are measured at once, as `dpfast.release_marginals` does. The costs add up to
         the budget, in rho where there is a delta (Bun, Steinke 2016), also where noisy numbers choose the next
-        mechanism (Whitehouse, Ramdas, Rogers, Wu 2023). All else is made of noisy counts.
+        mechanism (Whitehouse, Ramdas, Rogers, Wu 2023); or in Gaussian differential privacy, which buys less noise,
+        where the ledger is charged (epsilon, delta) itself (Dong, Roth, Su 2022). All else is made of noisy counts.
 
     Parameters
     ----------
@@ -281,7 +282,7 @@ def synthesize(
         if modelled:
             sets = asked_sets(workload, domain, megabytes)
             asked = epsilon, delta, rho, rounds, selection, neighbors, impossible
-            request = ModelRequest.read(domain, sets, megabytes, *asked)
+            request = ModelRequest.read(domain, sets, megabytes, *asked, ledger)
             opened = domain.open(source)
             source.check()
             return Synthesis(request.run(opened, ledger, named, show), domain, rows)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tracemalloc
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
-from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.accountants import basic, gdp, zcdp
 from dpfast.accounting.budget import read_budget
+from dpfast.accounting.events import ExponentialMechanism, runs
 from dpfast.errors import BudgetExceededError, ParameterError
+from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.exact.balls import as_written
 from dpfast.synthesis.graphical.candidates import LARGEST_COUNT, Candidates
 from dpfast.synthesis.graphical.plan import plan_model
 
@@ -93,6 +98,67 @@ def test_all_events_of_each_way_together_cost_no_more_than_the_budget(epsilon, d
     for split in plan.splits:
         assert all(noise.event.sensitivity >= 1 for noise in split.first)
         assert split.first[2].scale < split.first[0].scale < split.first[3].scale == split.first[4].scale
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("rounds", [1, 7, 200, None])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (10.0, 1e-9), (30.0, 1e-5)])
+def test_what_is_charged_whole_costs_no_more_and_buys_less_noise(epsilon, delta, rounds, neighbors):
+    """By Gaussian differential privacy, and by the distribution of the privacy loss, which is another proof."""
+    budget = read_budget(epsilon, delta, None)
+    sizes = (85, 9, 100, 2, 2, 1)
+    candidates = Candidates.pairs(sizes, 10_000)
+    own = {"rounds": rounds, "most_cells": 1e6, "counts_records": neighbors == "add_remove"}
+    plan = plan_model(budget, neighbors, sizes, candidates, **own, charged_whole=True)
+    before = plan_model(budget, neighbors, sizes, candidates, **own)
+    allowed = 2 * Fraction(gdp.largest_rho_of_units(budget.units, budget.delta_units), UNITS_PER_ONE)
+    for way in plan.ways:
+        events = runs(plan.events(way))
+        selections = {event: count for event, count in events.items() if isinstance(event, ExponentialMechanism)}
+        spent = sum(
+            Fraction(gdp.cost(event), gdp.SQUARED_UNITS_PER_ONE) * count
+            for event, count in events.items()
+            if event not in selections
+        )
+        # 355/113 is above pi, and below it by no more than 1e-7 of it.
+        spent += sum(Fraction(355, 113) / 8 * as_written(one.epsilon) ** 2 * n for one, n in selections.items())
+        assert allowed * Fraction(99, 100) <= spent <= allowed * (1 + Fraction(1, 10**7))
+        # An upper bound, by less than that much.
+        assert dpf.accounting.pld(plan.events(way)).delta(epsilon) <= delta * (1 + 1e-5)
+    for one, other in zip(plan.splits, before.splits, strict=True):
+        assert one.noise.scale < 0.99 * other.noise.scale
+        assert one.first[0].scale < 0.99 * other.first[0].scale
+    # A wrong conversion is found by the second proof: twice the selections' share is too much.
+    if epsilon == 1.0 and rounds == 200:
+        split = plan.splits[0]
+        wrong = (split.noise.event.times(3 * split.rounds), *plan.events(split))
+        assert dpf.accounting.pld(wrong).delta(epsilon) > delta
+
+
+def test_bounded_range_is_gaussian_at_its_constant_and_at_no_smaller_one():
+    """Pairs of two outcomes with likelihood ratios exp(t - epsilon) and exp(t): all that bounded range allows."""
+    closest = 0.0
+    for epsilon in (1e-3, 0.1, 1.0, 5.0, 20.0):
+        rho = math.ceil(math.pi * epsilon**2 / 16 * 1e18)
+        assert gdp.largest_bounded_range(rho) == pytest.approx(epsilon, rel=1e-12)
+        for part in np.linspace(0.001, 0.999, 999):
+            t = mpmath.mpf(part * epsilon)
+            q = mpmath.expm1(epsilon - t) / mpmath.expm1(epsilon)
+            p = q * mpmath.exp(t)
+            mu = mpmath.sqrt(2) * (mpmath.erfinv(2 * p - 1) - mpmath.erfinv(2 * q - 1))
+            closest = max(closest, float(mu / (mpmath.sqrt(mpmath.pi / 8) * epsilon)))
+    assert 1 - 1e-6 < closest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("accountant", ["basic", "zcdp", "rdp", "odometer"])
+def test_only_who_is_charged_epsilon_and_delta_gets_the_noise_of_it(accountant):
+    """Ledgers that add up events are charged what is drawn: the rho of (epsilon, delta), and no more."""
+    own = dpf.Domain(dict.fromkeys(["x0", "x1", "x2"], 3), "null")
+    ledger = dpf.Ledger(epsilon=None if accountant == "odometer" else 10.0, delta=1e-5, accountant=accountant)
+    made = dpf.synthesize(FRAME.select("x0", "x1", "x2"), own, epsilon=1.0, delta=1e-6, ledger=ledger)
+    pairs, whole = Candidates.pairs((4, 4, 4), 10_000), accountant == "basic"
+    plan = plan_model(read_budget(1.0, 1e-6, None), "add_remove", (4, 4, 4), pairs, most_cells=2e6, charged_whole=whole)
+    assert made.estimate.rounds["deviation"][-1] == pytest.approx(plan.at_once.variance((1, 2)) ** 0.5)
 
 
 def delta_or_rho(delta, rho):

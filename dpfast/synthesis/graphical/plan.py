@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dpfast.accounting.accountants import zcdp
+from dpfast.accounting.accountants import gdp, zcdp
 from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import Event, ExponentialMechanism, Repeated, ZeroConcentrated
 from dpfast.accounting.privacy_unit import Neighbors, moved_cells
@@ -92,6 +92,12 @@ class ModelPlan:
         (epsilon, delta) is taken for the rho that it allows (Canonne, Kamath, Steinke 2020). ``charged`` is the most
         that any of them costs.
 
+        Where a ledger is charged (epsilon, delta) itself, whatever is drawn, rho is mu**2 / 2 instead, of the mu-GDP
+        that is (epsilon, delta)-private: more than the other. Gaussian noise costs the same in both. A selection costs
+        more, pi epsilon**2 / 16 (`gdp.largest_bounded_range`). What follows the number of records has the same mu
+        whichever way it chooses, so that all together have the root of the sum of the squares (Dong, Roth, Su 2022,
+        theorem 3.2).
+
     Attributes
     ----------
     records
@@ -157,6 +163,7 @@ def plan_model(
     most_cells: float = 0.0,
     together: Sequence[Attributes] = (),
     counts_records: bool = True,
+    charged_whole: bool = False,
 ) -> ModelPlan:
     """Return the plan for attributes with so many values each.
 
@@ -176,12 +183,16 @@ def plan_model(
         How many cells the model may have, and what attributes it holds together whatever is measured.
     counts_records
         Whether the number of records is measured; else it is public.
+    charged_whole
+        Whether an (epsilon, delta) is charged as it is, and not the events.
 
     """
     kind: Kind = budget.kind
     units = budget.units
+    by_gdp = charged_whole and kind == "epsilon" and budget.delta_units > 0
     if kind == "epsilon" and budget.delta_units:
-        kind, units = "rho", zcdp.largest_rho_of_units(budget.units, budget.delta_units)
+        largest = gdp.largest_rho_of_units if by_gdp else zcdp.largest_rho_of_units
+        kind, units = "rho", largest(budget.units, budget.delta_units)
     # A charge holds its amount as a float, and is to be no more than the budget.
     units = math.floor(as_written(written_below(units)) * UNITS_PER_ONE) if units else units
     moved = moved_cells(neighbors)
@@ -195,7 +206,8 @@ def plan_model(
     splits = []
     for part, quarters in _WAYS:
         own = -(-quarters * len(sizes) // 4) if rounds is None else rounds
-        splits.append(_split(budget, kind, units, part, change, sizes, own, selects=len(candidates.sets) > 1))
+        selects = len(candidates.sets) > 1
+        splits.append(_split(budget, kind, units, part, change, sizes, own, selects=selects, by_gdp=by_gdp))
     at_once = None
     # Who asks for a number of rounds gets it. Records that are replaced are measured at once if their number is public.
     if kind == "rho" and rounds is None and (neighbors == "add_remove" or not counts_records):
@@ -213,6 +225,7 @@ def _split(
     rounds: int,
     *,
     selects: bool,
+    by_gdp: bool,
 ) -> Split:
     """Return the split that gives a part to single attributes."""
     weights = [size ** _POWERS[kind] for size in sizes]
@@ -223,5 +236,9 @@ def _split(
     left = positive_share((units - sum(shares)) // rounds, budget, _MEND)
     select = positive_share(left // _PART_OF_SELECTION, budget, _MEND) if selects else 0
     noise, _ = noise_for(kind, positive_share(left - select, budget, _MEND), change, rounds, "marginals")
-    epsilon = selection_for(kind, select, "exponential", rounds, "selections").epsilon if select else None
+    epsilon = None
+    if select and by_gdp:
+        epsilon = gdp.largest_bounded_range(select)
+    elif select:
+        epsilon = selection_for(kind, select, "exponential", rounds, "selections").epsilon
     return Split(kind, part, tuple(noises[share] for share in shares), noise, epsilon, rounds)

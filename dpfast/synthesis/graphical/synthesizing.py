@@ -23,7 +23,7 @@ from dpfast.graphical.support import find_support
 from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.randomness import SystemRandom
-from dpfast.synthesis.charging import charge_events
+from dpfast.synthesis.charging import charge_events, charges_whole
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.constraints import read_constraints
@@ -129,8 +129,9 @@ class ModelRequest:
         selection: object,
         neighbors: object,
         impossible: object = None,
+        ledger: Ledger | None = None,
     ) -> ModelRequest:
-        """Read what a model is asked for."""
+        """Read what a model is asked for, and by what its ledger adds up."""
         if SELECTION.read("selection", selection) != "exponential":
             raise ParameterError("selection", selection, '"exponential" for a model', "leave it out")
         relation = read_neighbors(neighbors)
@@ -155,6 +156,7 @@ class ModelRequest:
             together=[one.attributes for one in possible],
             # Where rows are replaced and none is left out, their number is public.
             counts_records=relation == "add_remove" or bool(possible),
+            charged_whole=ledger is None or charges_whole(ledger),
         )
         return cls(domain, candidates, most_cells, budget, relation, plan, possible)
 
