@@ -23,7 +23,7 @@ from dpfast.synthesis.graphical.synthesizing import MEGABYTES
 from dpfast.synthesis.relaxed.estimate import LEAST_DEVIATION, Measured, PseudoMarginals
 from dpfast.workloads.histograms import array_of
 
-__all__ = ["METHOD", "fit_marginals", "fit_measured", "read_method"]
+__all__ = ["METHOD", "fit_marginals", "fit_measured", "read_method", "read_shared"]
 
 Attributes = tuple[int, ...]
 
@@ -158,11 +158,7 @@ def fit_measured(
 ) -> PseudoMarginals:
     """Return pseudo-marginals of what was measured, whose arguments have been read; as `fit_marginals`."""
     cliques = measured.cliques
-    shared = shared_sets(cliques, _MOST_SHARED) if len(cliques) <= _MOST_MARGINALS else None
-    if shared is None:
-        given = Words(f"{number_of(len(cliques), 'marginal')} that share too many sets of columns")
-        allowed = f"at most {_MOST_MARGINALS:,} marginals that share at most {_MOST_SHARED:,} sets of columns"
-        raise ParameterError("marginals", given, allowed, "give fewer of them")
+    shared = read_shared(cliques)
     if total is None:
         weights = [1.0 / (one * one * own.size) for one, own in zip(measured.deviations, measured.values, strict=True)]
         sums = [float(own.sum()) for own in measured.values]
@@ -170,6 +166,16 @@ def fit_measured(
     total = max(total, 0.0)
     fit = fit_locally(domain.shape, cliques, shared, measured.values, measured.deviations, total, method)
     return PseudoMarginals(domain, measured, fit, total, method, max_megabytes, spent, paid)
+
+
+def read_shared(cliques: Sequence[Attributes]) -> list[Attributes]:
+    """Return the sets of attributes that marginals have in common, or refuse what takes too long to fit."""
+    shared = shared_sets(cliques, _MOST_SHARED) if len(cliques) <= _MOST_MARGINALS else None
+    if shared is None:
+        given = Words(f"{number_of(len(cliques), 'marginal')} that share too many sets of columns")
+        allowed = f"at most {_MOST_MARGINALS:,} marginals that share at most {_MOST_SHARED:,} sets of columns"
+        raise ParameterError("marginals", given, allowed, "give fewer of them")
+    return shared
 
 
 def read_method(method: object) -> Method:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 #: How softly a fitted count holds the tree, as a part of itself, and at least as a part of an even count.
 _SOFTNESS, _LEAST = 0.1, 1e-6
-_WALKS = 200
+_WALKS = 50
 
 
 def choose_sets(

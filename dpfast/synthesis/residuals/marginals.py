@@ -149,6 +149,11 @@ class MarginalsPlan(Shown):
         return MarginalsRelease(self, residuals, self._budget.shown, paid)
 
     @property
+    def cliques(self) -> tuple[Attributes, ...]:
+        """The places of each marginal's columns in the domain, ascending, each set once."""
+        return tuple(dict.fromkeys(self._plan.asked))
+
+    @property
     def _about(self) -> str:
         return f"{number_of(len(self.columns), 'marginal')} of {number_of(len(self.domain.names), 'column')}"
 
@@ -255,7 +260,7 @@ class MarginalsRelease(Reported, Shown):
         """
         read, megabytes = read_method(method), MEGABYTES.read("max_megabytes", max_megabytes)
         plan = self.plan._plan
-        cliques = tuple(dict.fromkeys(plan.asked))
+        cliques = self.plan.cliques
         values = [marginal_of(plan, self._residuals, held).reshape(-1) for held in cliques]
         deviations = tuple(max(math.sqrt(plan.variance(held)), LEAST_DEVIATION) for held in cliques)
         measured = Measured(cliques, values, deviations)
