@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -253,3 +254,21 @@ def test_all_pairs_of_a_census_are_fitted_though_a_tree_would_have_10_to_the_17_
         for counts in (noisy, {names: made.marginal(names) for names in exact})
     )
     assert after < before / 3
+
+
+@pytest.mark.parametrize("method", ["entropy", "least_squares"])
+def test_a_fit_takes_about_twice_the_memory_of_the_marginals(method):
+    """Of all arrays of NumPy, at their peak: two tables of each marginal, and few marginals beside."""
+    domain = dpf.Domain({f"x{place}": 150 for place in range(6)})
+    generator = np.random.default_rng(1)
+    counts = {names: generator.normal(3.0, 5.0, (150, 150)) for names in itertools.combinations(domain.names, 2)}
+    dpf.fit_marginals(domain, counts, 5.0, method=method)  # compiles
+    tracemalloc.start()
+    try:
+        made = dpf.fit_marginals(domain, counts, 5.0, method=method)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    held = sum(one.nbytes for one in counts.values())
+    assert made.approximate
+    assert peak <= 2.5 * held

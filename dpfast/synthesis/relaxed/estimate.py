@@ -205,7 +205,7 @@ class PseudoMarginals(Reported, Shown):
                 f"{self._about}, fitted by {self.method.replace('_', ' ')} in {number_of(self.steps, 'step')}",
                 f"guarantee: {self.guarantee}",
                 f"residual: marginals differ by at most {self.residual:.4g} where they share columns, "
-                f"of {self.total:,.0f} records",
+                f"of a total of {self.total:,.0f}",
                 f"a tree that holds them all: {self._room}",
                 "answers: counts over columns that one of the marginals has together, and no others",
                 "records: from a tree of the marginals that say most and fit into "

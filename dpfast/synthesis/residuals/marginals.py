@@ -392,7 +392,8 @@ def release_marginals(
     Returns
     -------
     MarginalsRelease
-        With ``marginal(columns)`` for every set of columns that was asked, and its parts.
+        With ``marginal(columns)`` for every set of columns that was asked, and its parts; ``fit()`` makes them
+        nonnegative.
 
     Raises
     ------
