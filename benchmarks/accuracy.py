@@ -15,6 +15,7 @@ from . import (
     bounds_errors,
     census_errors,
     column_errors,
+    fitted_marginals,
     five_columns,
     flight_errors,
     keys_shown,
@@ -39,6 +40,7 @@ _TABLES = (
     projection_errors,
     five_columns,
     census_errors,
+    fitted_marginals,
 )
 
 #: What is asked of which histogram: a name, its shape, records, epsilon, queries.

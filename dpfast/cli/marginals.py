@@ -22,7 +22,8 @@ from dpfast.showing import number_of
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpfast.synthesis.residuals.marginals import MarginalsRelease
+    from dpfast.synthesis.relaxed.estimate import PseudoMarginals
+    from dpfast.synthesis.residuals.marginals import MarginalsPlan, MarginalsRelease
 
 __all__ = ["marginals"]
 
@@ -52,6 +53,9 @@ _MOST_SETS = 20_000
 @RHO
 @reading_options
 @click.option("--explain", is_flag=True, help="Only show how far each count will be off: nothing is read or charged.")
+@click.option(
+    "--fit", is_flag=True, help="Write counts that are nonnegative and agree: approximate, and without deviations."
+)
 @destination_options("counts", required=False)
 @click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
 @click.option("--budget-delta", type=float, help="The same for delta.  [default: 0]")
@@ -68,6 +72,7 @@ def marginals(
     dataset: str | None,
     schema: str | None,
     explain: bool,
+    fit: bool,
     **given: Any,
 ) -> None:
     """Count the rows of FILES over all pairs of columns at once, and charge the ledger for it.
@@ -75,6 +80,7 @@ def marginals(
     The counts are unbiased and agree with each other; how far they are off is known beforehand: --explain. A charge is
     never given back.
     """
+    from dpfast.synthesis.relaxed.fitting import read_shared
     from dpfast.synthesis.residuals.marginals import plan_marginals
 
     destination = Destination.taken(given)
@@ -89,6 +95,8 @@ def marginals(
     if taken := [name for name in _OWN if name in axes.names]:
         raise CommandError(f"--columns cannot name {taken[0]!r}, which is a column of the result; rename it")
     plan = plan_marginals(axes, _read_sets(workload, axes.names), **given)
+    if fit:
+        read_shared(plan.cliques)  # what is too much to be fitted is not paid for
     axes.open(source)
     if explain:
         if wants_document():
@@ -104,18 +112,24 @@ def marginals(
             made = run_charged(
                 lambda: plan.run(source, ledger=account, dataset=name, progress=progress), cost, place, progress
             )
-        frame = _listed(made)
+        fitted = made.fit() if fit else None
+        frame = _listed(plan, fitted or made)
         outputs.save_frame(frame)
     content = f"{number_of(frame.height, 'count')} of {number_of(len(plan.columns), 'marginal')}"
     charged = charge_line(account, place, made.entry, made.spent)
     if not wants_document():
-        say("\n".join([*outputs.written(content), charged]), err=outputs.frame is None)
+        about = [] if fitted is None else [f"{fitted.guarantee}; they differ by at most {fitted.residual:.3g}"]
+        say("\n".join([*outputs.written(content), *about, charged]), err=outputs.frame is None)
         return
+    facts: dict[str, Any] = {}
+    if fitted is not None:
+        facts["fit"] = {"approximate": fitted.approximate, "guarantee": fitted.guarantee, "residual": fitted.residual}
     write_document(
         out=destination.out,
         text=plan.explain(),
         marginals=plan.to_frame().to_dicts(),
         ledger=ledger_facts(account, place, entry=made.entry, charged=made.spent),
+        **facts,
     )
 
 
@@ -142,15 +156,15 @@ def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[s
     return list(dict.fromkeys(sets)) or None
 
 
-def _listed(made: MarginalsRelease) -> pl.DataFrame:
+def _listed(plan: MarginalsPlan, made: MarginalsRelease | PseudoMarginals) -> pl.DataFrame:
     """Return a row for each count: its marginal, the values of its columns, null for all others."""
     import polars as pl
 
     parts = [
         made.to_frame(list(columns)).select(pl.lit(", ".join(columns)).alias("marginal"), pl.all())
-        for columns in made.plan.columns
+        for columns in plan.columns
     ]
-    names = ["marginal", *made.plan.domain.names, "count", "deviation"]
     listed = pl.concat(parts, how="diagonal")
+    names = ["marginal", *plan.domain.names, *(name for name in ("count", "deviation") if name in listed.columns)]
     empty = [pl.lit(None).alias(name) for name in names if name not in listed.columns]
     return listed.with_columns(empty).select(names)

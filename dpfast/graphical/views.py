@@ -1,4 +1,4 @@
-"""How a table over some attributes is summed to a table over fewer of them, and multiplied by one."""
+"""How a table over some attributes is summed to a table over fewer of them, multiplied by one, and added to."""
 
 from __future__ import annotations
 
@@ -43,6 +43,10 @@ class View:
     def multiply(self, table: Floats, factors: Floats) -> None:
         """Multiply every cell by its factor in the marginal, in place."""
         kernels.multiply_marginal(table, *self._walk, self._scratch, factors)
+
+    def add(self, table: Floats, terms: Floats) -> None:
+        """Add to every cell its term in the marginal, in place."""
+        kernels.add_marginal(table, *self._walk, self._scratch, terms)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -192,4 +192,4 @@ def _fill_words(blocks: int) -> str:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

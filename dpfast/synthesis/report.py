@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.graphical.estimate import ModelEstimate
     from dpfast.synthesis.residuals.marginals import MarginalsRelease
 
-__all__ = ["page_of_estimate", "page_of_marginals", "page_of_model"]
+__all__ = ["labels_of", "page_of_estimate", "page_of_marginals", "page_of_model"]
 
 _LONGEST = 80
 _RECORDS = 10
@@ -146,7 +146,7 @@ def _listed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).list.join(", ") for name in lists)
 
 
-def _labels(domain: Domain | None, names: Sequence[str], cells: int) -> list[str] | None:
+def labels_of(domain: Domain | None, names: Sequence[str], cells: int) -> list[str] | None:
     """Return what stands beside the counts over some columns, where these are few."""
     if cells > MOST_BARS:
         return None
@@ -167,7 +167,7 @@ def _of_rounds(estimate: Estimate, domain: Domain | None) -> Iterator[Compared]:
         if isinstance(workload, Marginals):
             places = workload.attributes[group]
             names = [f"x{place}" if domain is None else domain.names[place] for place in places]
-            title, labels = joined(names, " and ") or "All of them", _labels(domain, names, size)
+            title, labels = joined(names, " and ") or "All of them", labels_of(domain, names, size)
         yield Compared(title, labels, estimate.answers[start : start + size], np.asarray(noisy, np.float64), within)
 
 
@@ -179,7 +179,7 @@ def _of_held(estimate: ModelEstimate, domain: Domain | None) -> Iterator[Compare
     for places, one in estimate._held.items():
         names = [estimate.names[place] for place in places]
         made, measured = estimate._marginals.marginal(places), one.values
-        labels = _labels(domain, names, math.prod(estimate.shape[place] for place in places))
+        labels = labels_of(domain, names, math.prod(estimate.shape[place] for place in places))
         if len(places) == 1:
             kept = estimate._grouping.axes[places[0]].kept
             made, measured = made[: kept.size], measured[: kept.size]
@@ -196,7 +196,7 @@ def _of_plan(released: MarginalsRelease) -> Iterator[Compared]:
     for names in released.plan.columns:
         counts = released.marginal(names).reshape(-1)
         within = 2.0 * released.plan.deviation(names)
-        labels = _labels(released.plan.domain, names, counts.size)
+        labels = labels_of(released.plan.domain, names, counts.size)
         yield Compared(joined(list(names), " and "), labels, counts, counts, within, "two deviations of the noise")
 
 

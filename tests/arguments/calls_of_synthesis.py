@@ -116,6 +116,7 @@ MADE = dpf.synthesize(RECORDS, DOMAIN, epsilon=1.0, rounds=1, ledger=dpf.Ledger(
 MODEL = dpf.synthesize(RECORDS, DOMAIN, [("a", "b")], epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1)).estimate
 PLANNED = dpf.plan_marginals(DOMAIN, [("a", "b")], rho=0.1)
 MEASURED = PLANNED.run(RECORDS, ledger=dpf.Ledger(epsilon=100, delta=1e-9, accountant="zcdp"))
+FITTED = MEASURED.fit()
 ONLINE = dpf.PrivateMultiplicativeWeights(COUNTS, epsilon=1.0, updates=2, total=8)
 BOOSTED = dpf.boost_queries(COUNTS, **BUDGET, rounds=2, samples=2, total=8)
 SYNTHESIS = [
@@ -173,6 +174,21 @@ SYNTHESIS = [
         PLANNED.run,
         lambda: {"data": RECORDS, "ledger": dpf.Ledger(epsilon=1000, delta=1e-3, accountant="zcdp")},
     ),
+    of("MarginalsRelease.fit", MEASURED.fit, method="least_squares"),
+    of(
+        "fit_marginals",
+        dpf.fit_marginals,
+        domain=DOMAIN,
+        marginals={("a", "b"): np.ones((2, 2)), ("b",): [1.0, 2.5]},
+        deviations=[1.0, 2],
+        total=4,
+    ),
+    of("PseudoMarginals.marginal", FITTED.marginal, columns=["b", "a"]),
+    of("PseudoMarginals.to_frame", FITTED.to_frame, columns=["b", "a"]),
+    of("PseudoMarginals.draw_codes", FITTED.draw_codes, n=10),
+    of("PseudoMarginals.draw_parts", FITTED.draw_parts, n=10, most=5),
+    of("PseudoMarginals.explain", FITTED.explain),
+    of("PseudoMarginals.report", FITTED.report, path=FILE.with_name("fitted.html"), overwrite=True),
     of("Synthesis.marginal", MADE.marginal, columns=["b", "a"]),
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),

@@ -330,7 +330,8 @@ SHIPPED = [
 #: Public names that let nothing out of data: what describes a question, reads what is public, or audits.
 NO_MECHANISM = {
     "Domain", "Ledger", "audit", "audit_law", "audit_one_run", "bins", "calendar", "cdf", "column", "count",
-    "count_distinct", "covariance", "frequency_oracle", "histogram", "local_epsilon", "maximum", "mean",
+    "count_distinct", "covariance", "fit_marginals", "frequency_oracle", "histogram", "local_epsilon", "maximum",
+    "mean",
     "merge_sketches", "minimum", "mode", "multiplicative_weights", "plan", "plan_marginals", "preview",
     "price_revenues",
     "project_answers", "proportion", "quantile", "restore_counter", "selection_error", "selection_miss",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -50,3 +52,24 @@ def test_mistakes_cost_nothing(folder, run, said, words):
     assert result.exit_code != 0
     assert words in one_line(result)
     assert not (folder / "made.csv").exists()
+
+
+def test_fitted_counts_are_nonnegative_and_say_what_they_are(folder, run):
+    """Of two columns and their parts a tree has room, of three pairs none: the line says which it is."""
+    asked = ["trips.parquet", "--columns", "city,hour,fare", *ASKED[3:], "--bins", "fare:0,10,20,90"]
+    result = run("marginals", *asked, *BUDGET, *LEDGER, "--fit", "--out", "made.parquet")
+    assert result.exit_code == 0, result.stderr
+    assert "approximate: locally consistent, its marginals may belong to no table" in result.stdout
+    made = pl.read_parquet("made.parquet")
+    assert made.columns == ["marginal", "city", "hour", "fare", "count"]
+    assert made["count"].min() >= 0.0
+    sums = made.group_by("marginal").agg(pl.col("count").sum())["count"].to_list()
+    assert max(sums) - min(sums) < 1.0
+
+
+def test_a_fit_of_one_marginal_belongs_to_a_table(folder, run):
+    result = run("marginals", *ASKED, *BUDGET, *LEDGER, "--fit", "--out", "made.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)["fit"]
+    assert (told["approximate"], told["residual"] < 1.0) == (False, True)
+    assert "belong to a table" in told["guarantee"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from functools import cache
@@ -39,6 +40,16 @@ def cells(**more):
     return dpf.estimate_histogram([900, 20, 0, 310], epsilon=1.0, **more)
 
 
+def fitted():
+    """Return marginals that were measured elsewhere, fitted."""
+    counts = {names: np.full([domain().shape[domain().names.index(name)] for name in names], 7.5) for names in pairs()}
+    return dpf.fit_marginals(domain(), counts, 3.0)
+
+
+def pairs():
+    return list(itertools.combinations(domain().names, 2))
+
+
 RESULTS = {
     "records": records,
     "records of a model": lambda: records(delta=1e-7),
@@ -64,6 +75,10 @@ RESULTS = {
         np.arange(8), dpf.workloads.all_range(8), epsilon=1.0, delta=1e-7, ledger=ledger()
     ),
     "marginals": lambda: dpf.release_marginals(people(), domain(), epsilon=1.0, delta=1e-7, ledger=ledger()),
+    "fitted marginals": lambda: dpf.release_marginals(
+        people(), domain(), epsilon=1.0, delta=1e-7, ledger=ledger()
+    ).fit(),
+    "fitted marginals without a ledger": fitted,
     "marginals by Laplace noise": lambda: dpf.release_marginals(people(), domain(), epsilon=1.0, ledger=ledger()),
 }
 

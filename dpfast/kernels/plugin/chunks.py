@@ -165,4 +165,4 @@ def make_key(key):
     return written == 32
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

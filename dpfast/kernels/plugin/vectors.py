@@ -131,4 +131,4 @@ def draw_vector(operation, form, info, chunk, result):
     return status
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

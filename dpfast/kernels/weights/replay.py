@@ -31,6 +31,7 @@ __all__ = [
     "replay_marginals",
     "replay_real_rows",
     "replay_rows",
+    "root",
     "spread",
     "sum_marginals",
 ]
@@ -42,7 +43,7 @@ _EXACT = 1e12
 
 
 @inlined
-def _root(level):
+def root(level):
     """Return w > 0 with w + ln(w) = level, for levels above -700 up to a relative 1e-13."""
     w = level - math.log(level) if level > 2.0 else math.exp(level) / (1.0 + 0.6 * math.exp(level))
     for _ in range(5):
@@ -68,7 +69,7 @@ def fit_mass(mass, dual, value, softness):
         return max(value, 0.0) / mass, dual
     target = value / softness
     level = math.log(mass / softness) + target - dual
-    w = _root(level) if level > -600.0 else 0.0
+    w = root(level) if level > -600.0 else 0.0
     moved = target - w
     if moved < LEAST_DUAL or w == 0.0:
         return math.exp(LEAST_DUAL - dual), LEAST_DUAL
@@ -259,4 +260,4 @@ def replay_real_rows(queries, values, softness, sweeps, tolerance, duals, weight
     return sweeps
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 68a554b941d9e455
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78

@@ -31,12 +31,12 @@ from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 
-__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
+__all__ = ["BYTES_OF_CELL", "MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
 
 Attributes = tuple[int, ...]
 
 MEGABYTES = Number(0.01, 16_000, mend="write for example {name}=16")
-_BYTES_OF_CELL = 8
+BYTES_OF_CELL = 8
 #: Pairs of more cells are not measured unless they are asked for.
 _LARGEST_PAIR = 10_000
 
@@ -51,7 +51,7 @@ Asked: TypeAlias = Annotated[Sequence[Sequence[str]], Special(_no_sets)]
 
 def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates:
     """Return the sets of attributes that a model shall know, checked; all pairs of few enough cells by default."""
-    largest = min(_LARGEST_PAIR, int(megabytes * 1e6 / _BYTES_OF_CELL))
+    largest = min(_LARGEST_PAIR, int(megabytes * 1e6 / BYTES_OF_CELL))
     if workload is None:
         return Candidates.pairs(domain.shape, largest)
     sets = read_sets(workload, domain)
@@ -79,7 +79,7 @@ def read_sets(workload: object, domain: Domain) -> list[Attributes]:
 def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megabytes: float) -> None:
     """Refuse a set of columns whose counts no model has room for: it would be paid for, and never be measured."""
     cells = cells_of(sizes, places) + sum(size for place, size in enumerate(sizes) if place not in places)
-    if cells * _BYTES_OF_CELL > megabytes * 1e6:
+    if cells * BYTES_OF_CELL > megabytes * 1e6:
         allowed = f"of sets that fit beside all columns into max_megabytes={megabytes:g}"
         raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
 
@@ -88,7 +88,7 @@ def _read_possible(
     domain: Domain, candidates: Candidates, impossible: object, megabytes: float
 ) -> tuple[Possible, ...]:
     """Return which cells records can be in, or refuse what no model has room for, and what leaves no record at all."""
-    most, enlarge = megabytes * 1e6 / _BYTES_OF_CELL, "raise max_megabytes"
+    most, enlarge = megabytes * 1e6 / BYTES_OF_CELL, "raise max_megabytes"
     possible = read_constraints(domain, impossible, most, enlarge)
     if not possible:
         return ()
@@ -137,11 +137,11 @@ class ModelRequest:
         relation = read_neighbors(neighbors)
         budget = read_budget(epsilon, delta, rho)
         number = None if rounds is None else ROUNDS.read("rounds", rounds)
-        most_cells = megabytes * 1e6 / _BYTES_OF_CELL
+        most_cells = megabytes * 1e6 / BYTES_OF_CELL
         least = sum(domain.shape)
         if least > most_cells:
             needed = Words(f"{megabytes:g}, beside columns of {least:,} values together")
-            allowed = f"at least {math.ceil(least * _BYTES_OF_CELL / 1e4) / 100:g}"
+            allowed = f"at least {math.ceil(least * BYTES_OF_CELL / 1e4) / 100:g}"
             raise ParameterError("max_megabytes", needed, allowed, "raise it, or declare fewer values")
         possible = _read_possible(domain, candidates, impossible, megabytes)
         # All of them are counted, whichever are measured.

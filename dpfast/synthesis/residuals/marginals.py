@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -15,11 +15,11 @@ from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, ShownAmounts, 
 from dpfast.accounting.events import Gaussian
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
-from dpfast.arguments import Instance, Special, is_real
+from dpfast.arguments import Instance
 from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
-from dpfast.domain.shapes import check_size
-from dpfast.errors import ParameterError, Words
+from dpfast.errors import ParameterError
+from dpfast.graphical.local_consistency import Method
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
@@ -29,12 +29,13 @@ from dpfast.pages.reported import Reported
 from dpfast.progress import TellStages, TerminalLine, forgetting, read_progress
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown, number_of
-from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.synthesis.charging import charge_events, read_relation
-from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.estimate import Columns
-from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
-from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL, marginal_of, measure_residuals
+from dpfast.synthesis.graphical.synthesizing import MEGABYTES
+from dpfast.synthesis.relaxed.estimate import LEAST_DEVIATION, Measured, PseudoMarginals
+from dpfast.synthesis.relaxed.fitting import METHOD, fit_measured, read_method
+from dpfast.synthesis.residuals.asking import OwnSets, Weights, read_weights, read_workload
+from dpfast.synthesis.residuals.measuring import marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_residuals
 
 __all__ = ["MarginalsPlan", "MarginalsRelease", "plan_marginals", "release_marginals"]
@@ -43,20 +44,7 @@ Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
 
 _DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f", "m"]}})')
-#: More residuals than that take minutes to plan.
-_MOST_SPACES = 200_000
-#: Of more columns than that a marginal has too many parts.
-_MOST_COLUMNS = 16
 _SHOWN = 20
-
-
-def _no_weights() -> Iterator[object]:
-    yield from (5, "a", [], [0], [-1.0], [float("nan")], [float("inf")], ["a"], [None], [1.0] * 10_001, object())
-
-
-#: One for each marginal.
-Weights: TypeAlias = Annotated[Sequence[float] | NDArray[Any] | None, Special(_no_weights, optional=True)]
-OwnSets: TypeAlias = Annotated[Asked | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,6 +149,11 @@ class MarginalsPlan(Shown):
         return MarginalsRelease(self, residuals, self._budget.shown, paid)
 
     @property
+    def cliques(self) -> tuple[Attributes, ...]:
+        """The places of each marginal's columns in the domain, ascending, each set once."""
+        return tuple(dict.fromkeys(self._plan.asked))
+
+    @property
     def _about(self) -> str:
         return f"{number_of(len(self.columns), 'marginal')} of {number_of(len(self.domain.names), 'column')}"
 
@@ -250,6 +243,29 @@ class MarginalsRelease(Reported, Shown):
         deviation = pl.lit(self.plan.deviation(columns), dtype=pl.Float64)
         return frame.with_columns(pl.Series("count", counts), deviation=deviation)
 
+    def fit(
+        self, *, method: Annotated[Method, METHOD] = "entropy", max_megabytes: Annotated[float, MEGABYTES] = 16.0
+    ) -> PseudoMarginals:
+        """Return nonnegative counts that agree, however large a tree of all of them would be: approximate.
+
+        Guarantee
+            Post-processing: nothing is charged. As for `dpfast.fit_marginals`, of which this is a call with the
+            deviations that are known here.
+
+        Parameters
+        ----------
+        method, max_megabytes
+            As for `dpfast.fit_marginals`.
+
+        """
+        read, megabytes = read_method(method), MEGABYTES.read("max_megabytes", max_megabytes)
+        plan = self.plan._plan
+        cliques = self.plan.cliques
+        values = [marginal_of(plan, self._residuals, held).reshape(-1) for held in cliques]
+        deviations = tuple(max(math.sqrt(plan.variance(held)), LEAST_DEVIATION) for held in cliques)
+        measured = Measured(cliques, values, deviations)
+        return fit_measured(self.plan.domain, measured, self.total, read, megabytes, self.spent, self._paid)
+
     def __repr__(self) -> str:
         """Show how many marginals there are, and what they cost."""
         return f"MarginalsRelease({self.plan._about}; spent {self.spent})"
@@ -321,8 +337,8 @@ def plan_marginals(
     _DOMAIN.read("domain", domain)
     relation = read_relation(neighbors, domain)
     budget = read_budget(epsilon, delta, rho)
-    asked = _read_workload(workload, domain)
-    own = _read_weights(weights, len(asked))
+    asked = read_workload(workload, domain)
+    own = read_weights(weights, len(asked))
     plan = plan_residuals(domain.shape, asked, own, budget, relation)
     names = tuple(tuple(domain.names[place] for place in held) for held in asked)
     return MarginalsPlan(domain, names, relation, budget, plan)
@@ -376,7 +392,8 @@ def release_marginals(
     Returns
     -------
     MarginalsRelease
-        With ``marginal(columns)`` for every set of columns that was asked, and its parts.
+        With ``marginal(columns)`` for every set of columns that was asked, and its parts; ``fit()`` makes them
+        nonnegative.
 
     Raises
     ------
@@ -405,36 +422,3 @@ def release_marginals(
     """
     plan = plan_marginals(domain, workload, epsilon=epsilon, delta=delta, rho=rho, weights=weights, neighbors=neighbors)
     return plan.run(data, ledger=ledger, dataset=dataset, schema=schema, progress=progress)
-
-
-def _read_workload(workload: object, domain: Domain) -> list[Attributes]:
-    """Return the marginals that are asked."""
-    if workload is None:
-        asked = list(Candidates.pairs(domain.shape, LARGEST_MARGINAL).sets)
-    else:
-        asked = read_sets(workload, domain)
-    for held in asked:
-        names = ", ".join(domain.names[place] for place in held)
-        cells = math.prod(domain.shape[place] for place in held)
-        if cells > LARGEST_MARGINAL or len(held) > _MOST_COLUMNS:
-            given = Words(f"of {names} ({number_of(cells, 'cell')})")
-            allowed = f"of marginals of at most {_MOST_COLUMNS} columns and {LARGEST_MARGINAL:,} cells"
-            raise ParameterError("workload", given, allowed, "name fewer columns together")
-    spaces = sum(2 ** len(held) for held in asked)
-    if _MOST_SPACES < spaces < 100 * _MOST_SPACES:
-        spaces = len(parts_of(asked))
-    if spaces > _MOST_SPACES:
-        raise ParameterError("workload", Words(f"of {spaces:,} residuals"), f"of at most {_MOST_SPACES:,} residuals")
-    check_size(sum(math.prod(domain.shape[place] for place in held) for held in asked), "workload", "cells")
-    return asked
-
-
-def _read_weights(weights: object, number: int) -> list[float]:
-    """Return a positive weight for each marginal."""
-    if weights is None:
-        return [1.0] * number
-    listed = list(weights) if isinstance(weights, (list, tuple, np.ndarray)) and np.ndim(weights) == 1 else []
-    found = [float(one) for one in listed if is_real(one)]
-    if len(found) < len(listed) or len(found) != number or not all(1e-100 < one < 1e100 for one in found):
-        raise ParameterError("weights", weights, f"{number:,} positive numbers, one for each marginal")
-    return found

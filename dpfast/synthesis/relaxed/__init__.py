@@ -1,0 +1,1 @@
+"""Pseudo-marginals: noisy marginals made nonnegative and consistent where no tree has room for a table of them."""
