@@ -58,6 +58,8 @@ _FEWEST_TOLD = 5.0
 _LOOK = Look(15, 15)
 #: Cells are measured one by one if that errs at most so much more than the best closed form (second: wide queries).
 _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
+#: Marginals over three axes or more take tables if these err at most so much more.
+_ABOUT_FOR_TABLES = 1.1
 #: Queries that are not wide need so many records a cell for that, in scales of the noise: along one axis, and in the
 #: plane; and so many in all (the number of records is noisy, and single cells tell next to nothing of fewer).
 _CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
@@ -136,6 +138,9 @@ def estimate_histogram(
     tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the
     choice to closed forms alone.
 
+    Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
+    form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate.
+
     Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
     those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half
     of what the closed form errs. They hold nearly all records if there are 1500 scales of the noise for each full cell:
@@ -186,7 +191,7 @@ def estimate_histogram(
         if records[0] < choice.least:
             return _grown(tree, prepared, show)
     show("measuring cells")
-    return _measured(task, prepared, taken, records, threads, is_clear=is_clear)
+    return _measured(task, prepared, taken, records, threads, is_clear=is_clear, keeps_noise=choice.keeps_noise)
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,8 @@ class _Choice:
     ----------
     closed
         The strategy in closed form that is taken unless a tree or clear cells are.
+    keeps_noise
+        Whether what it measures is left as it is.
     least
         From how many records on it is taken; 0 for any number.
     look
@@ -213,6 +220,7 @@ class _Choice:
     """
 
     closed: Considered
+    keeps_noise: bool = False
     least: float = 0.0
     look: Look | None = None
     full_cells: float = math.inf
@@ -224,14 +232,16 @@ class _Choice:
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
         axes, workload = len(task.workload.shape), task.workload
-        if axes > _MOST_AXES or task.noise(PARTS).deviation < LEAST_DEVIATION:
+        if axes > _MOST_AXES:
+            return cls(*_tables_or_cells(_considered(task, 0), workload))
+        if task.noise(PARTS).deviation < LEAST_DEVIATION:
             return cls(_cells_or_best(_considered(task, 0)))
         if not is_wide(workload):
             taken = _cells_or_best(_considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0))
             scales = _CROWDED * task.cells
             if isinstance(taken.strategy, Identity):
                 scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
-            return cls(taken, scales * taken.noise.deviation / math.sqrt(2.0))
+            return cls(taken, least=scales * taken.noise.deviation / math.sqrt(2.0))
         among = _considered(task, _LOOK.spent(task))
         taken, least, full_cells, a_full_cell = _cells_or_best(among), math.inf, math.inf, _RECORDS_A_FULL_CELL
         nested = [one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product))]
@@ -246,7 +256,7 @@ class _Choice:
             least = _MANY_RECORDS * taken.rmse
         cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
         few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
-        return cls(taken, least, _LOOK, full_cells, cells, few, a_full_cell)
+        return cls(taken, False, least, _LOOK, full_cells, cells, few, a_full_cell)
 
     def is_sparse(self, seen: Seen) -> bool:
         """Whether a look says that clear cells are taken."""
@@ -293,6 +303,22 @@ def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered
     return next((one for kind in (Identity, MarginalTables) for one in near if isinstance(one.strategy, kind)), best)
 
 
+def _tables_or_cells(among: list[Considered], workload: Workload) -> tuple[Considered, bool]:
+    """Return what is taken over three axes or more, and whether its noise is left in it.
+
+    Marginals by themselves, whose noise can be taken out, if they err about as little as the best strategy. Otherwise
+    marginals of many cells are summed from noisy ones: what takes noise out of cells errs by little in each, but to the
+    same side in regions that are no marginal's, and its sums over many cells would err two to four times as much.
+    """
+    best = min(among, key=lambda one: one.rmse)
+    tables = next((one for one in among if isinstance(one.strategy, MarginalTables)), None)
+    if tables is None:
+        return _cells_or_best(among), False
+    if tables.rmse <= _ABOUT_FOR_TABLES * best.rmse:
+        return tables, False
+    return _cells_or_best(among), is_wide(workload)
+
+
 def _deviations(taken: Considered, workload: Workload) -> NDArray[np.float64]:
     """Return how far each answer is off."""
     return taken.noise.deviation * np.sqrt(taken.strategy.variances(workload))
@@ -306,16 +332,17 @@ def _measured(
     threads: int | None,
     *,
     is_clear: bool,
+    keeps_noise: bool,
 ) -> Estimate:
     """Return the estimate by a strategy in closed form, without most of the noise of cells and of marginals.
 
     ``records`` is what is known of their number, and the variance of that; None for nothing. With ``is_clear`` cells
-    that are not clear are 0.
+    that are not clear are 0; with ``keeps_noise`` nothing is taken out.
     """
     shape, strategy, noise = task.workload.shape, taken.strategy, taken.noise
     name, deviations = strategy.name, None
     drawn = strategy, noise, prepared.counts.reshape(shape), prepared.source, threads
-    if isinstance(strategy, Identity):
+    if isinstance(strategy, Identity) and not keeps_noise:
         noisy = draw_cells(*drawn).reshape(shape)
         name, cells = "clear cells" if is_clear else "cells without noise", denoised(noisy, noise, threads)
         if is_clear:

@@ -235,3 +235,42 @@ def test_an_estimate_by_a_strategy_can_be_pickled():
     read = pickle.loads(pickle.dumps(estimate))
     assert (read.answers == estimate.answers).all()
     assert (read._deviations() == estimate._deviations()).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "method"),
+    [
+        ((4,) * 6, 2, "marginals without noise"),  # tables err 17, cells 22
+        ((4,) * 6, 3, "identity"),  # tables err 21, cells 11: each sums over 64 of them
+        ((10,) * 4, 3, "cells without noise"),  # as near, and over 10
+    ],
+)
+def test_marginals_over_many_axes_take_tables_or_sums_of_noisy_cells(shape, k, method):
+    workload = dpf.workloads.marginals(shape, k=k)
+    estimate = dpf.estimate_histogram(np.ones(shape, np.int64), workload, epsilon=1.0)
+    assert estimate.rounds["method"].to_list() == [method]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("shape", "k"), [((4,) * 6, 2), ((4,) * 6, 3), ((3,) * 8, 2)])
+def test_marginals_over_many_axes_err_no_more_than_unbiased_ones_by_much(shape, k, seed):
+    """Records that hang together: cells without noise would err two to four times as much in their sums.
+
+    In 25 seeds each the ratio was 0.99 to 1.00, with deviations of 0.04 to 0.08: six of them make one false failure in
+    10^9 where it is normal.
+    """
+    generator = np.random.default_rng(seed)
+    hidden, columns = generator.integers(0, 3, 10_000), []
+    for size in shape:
+        law = generator.dirichlet(np.full(size, 3.0), 3)[hidden].cumsum(axis=1)[:, :-1]
+        columns.append((generator.random(10_000)[:, None] > law).sum(axis=1))
+    counts = np.bincount(np.ravel_multi_index(columns, shape), minlength=int(np.prod(shape))).reshape(shape)
+    workload = dpf.workloads.marginals(shape, k=k)
+    exact = workload.answer(counts)
+
+    def error(estimate):
+        return np.linalg.norm(np.asarray(estimate.answers, float) - exact)
+
+    ours = [error(dpf.estimate_histogram(counts, workload, epsilon=1.0)) for _ in range(2)]
+    unbiased = [error(dpf.matrix_mechanism(counts, workload, epsilon=1.0)) for _ in range(2)]
+    assert sum(ours) < 1.5 * sum(unbiased)
