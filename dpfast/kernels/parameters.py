@@ -51,4 +51,4 @@ def largest_of_rows(parameter, offsets, row, stop):
     return of_array
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ec9f826a54e58bd4

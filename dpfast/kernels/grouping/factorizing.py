@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ec9f826a54e58bd4

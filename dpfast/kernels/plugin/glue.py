@@ -243,4 +243,4 @@ end:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ec9f826a54e58bd4

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ec9f826a54e58bd4

@@ -100,4 +100,4 @@ def read_blocks(logarithms, reference, weights, sums):
         sums[block] = total_of(own)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): ec9f826a54e58bd4
