@@ -25,7 +25,7 @@ from dpfast.kernels.noise import gaussian_f32, joining, narrow_gaussian, narrow_
 from dpfast.randomness import Keystream, Purpose
 
 ROWS, CHUNKS, ROUNDS = BLOCK_ROWS, 60, 6
-SCALE, GRID, LEAST, MOST = 10.0, 2.0**-9, -(2**63), 2**63 - 1
+SCALE, GRID, LEAST, MOST = 10.0, 2.0**-7, -(2**63), 2**63 - 1
 Part = Callable[[slice], object]
 
 
@@ -39,6 +39,9 @@ def parts() -> dict[str, Part]:
     released, released_floats = np.zeros_like(integers), np.zeros_like(floats)
     words, low = generator.integers(0, 2**32, ROWS, np.uint32), generator.integers(0, 2**16, ROWS, np.uint16)
     stream, buffer = Keystream(bytes(32)).words(Purpose.NOISE), np.empty(6 * ROWS, np.uint8)
+    # Second parts of words are made where they are needed if kernels make words, else they are there.
+    blocks = stream.single_blocks(1, 4 * ROWS)
+    second = low if blocks is None else (low[:0], *blocks)
     noise = np.zeros(ROWS, np.int32)
     drawn, roots, spreads, limits = (np.zeros(ROWS, np.float32) for _ in range(4))
     undecided, half = np.empty(ROWS, np.int64), ROWS // 2
@@ -54,7 +57,7 @@ def parts() -> dict[str, Part]:
         return narrow_laplace.release_laplace_on_ones(*given, work, released[rows], undecided)
 
     def laplace_grids(rows: slice) -> object:
-        given = words, low, *on_grid, floats[rows], largest
+        given = words, second, *on_grid, floats[rows], largest
         return narrow_laplace.release_laplace_on_grids(*given, work, released_floats[rows], undecided)
 
     def gaussian_ones(rows: slice) -> object:
@@ -62,7 +65,7 @@ def parts() -> dict[str, Part]:
         return narrow_gaussian.release_gaussian_on_ones(*given, work_of_pairs, released[rows], undecided)
 
     def gaussian_grids(rows: slice) -> object:
-        given = words, low, *on_grid, floats[rows], largest
+        given = words, second, *on_grid, floats[rows], largest
         return narrow_gaussian.release_gaussian_on_grids(*given, work_of_pairs, released_floats[rows], undecided)
 
     def pairs_of_floats(rows: slice) -> object:

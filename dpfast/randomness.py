@@ -44,7 +44,7 @@ __all__ = [
     "random_source",
 ]
 
-DRAW_VERSION = 2
+DRAW_VERSION = 3
 """Raised whenever a key gives other noise than before (tests/noise/test_randomness.py says when).
 
 What keeps a key to draw from later keeps this number too, and refuses another one. The same key would give other noise
@@ -57,6 +57,8 @@ _BLOCK_BYTES = 16
 _ZEROS = memoryview(bytes(1 << 20))
 #: From so many bytes on the compiled cipher is worth loading, or from so many calls for fewer words on.
 _MANY_BYTES, _MANY_CALLS = 1 << 18, 64
+#: Counters of chunks below it are positive numbers of 64 bits, as kernels take them.
+_MANY_CHUNKS = 1 << 31
 _short_calls = 0
 
 #: How many forks lie between the first process and this one.
@@ -151,7 +153,7 @@ class Words:
         if not buffer.size:
             return
         buffer = buffer.reshape(-1)  # kernels index bytes
-        if self._purpose == 0 and chunk < 2**31 and self._fill_compiled(chunk, buffer):
+        if self._purpose == 0 and chunk < _MANY_CHUNKS and self._fill_compiled(chunk, buffer):
             return
         start, encryptor = self._purpose + (chunk << 32), self._encryptor
         if encryptor is None:
@@ -168,6 +170,25 @@ class Words:
             part = target[begin : begin + len(_ZEROS)]
             encryptor.update_into(_ZEROS[: len(part)], part)
 
+    def single_blocks(self, chunk: int, size: int) -> tuple[NDArray[np.uint64], np.int64] | None:
+        """Return what kernels make single blocks of a chunk with: round keys, and the counter of its first block.
+
+        None where kernels do not make the first ``size`` bytes of a chunk. Then `fill` makes all that is needed.
+        """
+        from dpfast.kernels import keystream  # as in `_fill_compiled`
+
+        if self._purpose or chunk >= _MANY_CHUNKS or size < _MANY_BYTES or not keystream.can_fill():
+            return None
+        return self._round_keys(), np.int64(chunk << 32)
+
+    def _round_keys(self) -> NDArray[np.uint64]:
+        from dpfast.kernels import keystream  # as in `_fill_compiled`
+
+        if self._schedule is None:
+            self._schedule = np.empty(keystream.SCHEDULE_WORDS, np.uint64)
+            keystream.prepare_key(np.frombuffer(self._key, np.uint8), self._schedule)
+        return self._schedule
+
     def _fill_compiled(self, chunk: int, buffer: NDArray[Any]) -> bool:
         """Fill a buffer by a kernel, where there is one for so many words; return whether it did."""
         is_short = buffer.nbytes < _MANY_BYTES
@@ -183,10 +204,7 @@ class Words:
             return False
         if not keystream.can_fill():
             return False
-        if self._schedule is None:
-            self._schedule = np.empty(keystream.SCHEDULE_WORDS, np.uint64)
-            keystream.prepare_key(np.frombuffer(self._key, np.uint8), self._schedule)
-        keystream.fill_words(self._schedule, counter, target)
+        keystream.fill_words(self._round_keys(), counter, target)
         return True
 
 

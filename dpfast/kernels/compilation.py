@@ -81,4 +81,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

@@ -13,7 +13,7 @@ p(0) at most: p(0) <= delta is enough. In the first case only passing or not can
 - ``"laplace"``: d + K >= t with K discrete Laplace noise of scale 1 / epsilon, which is epsilon-private in the first
   case, and t the least whole number that noise alone reaches with probability at most delta: proved in balls.
 - ``"book"``: d + Z > ln(1 / delta) / epsilon with Z continuous Laplace noise (Dwork, Roth 2014, algorithm 13), d + Z
-  rounded to its grid (mechanisms/noise/lattice.py), so that p(0) is delta / 2 up to a part of 2**-12. Errata: the
+  rounded to its grid (mechanisms/noise/lattice.py), so that p(0) is delta / 2 up to a part of 2**-10. Errata: the
   text's algorithm 12 has 1 + ln(1 / delta) for the threshold, which noise of scale 10 passes by itself with probability
   0.1256; and its prose on algorithm 13 has twice the threshold.
 """
@@ -186,7 +186,7 @@ def pass_probability(
     Examples
     --------
     >>> [round(pass_probability(d, 1.0, 1e-6, test=test), 6) for d in (5, 13) for test in ("book", "optimal")]
-    [7.4e-05, 0.000234, 0.221198, 0.699887]
+    [7.4e-05, 0.000234, 0.221117, 0.699887]
 
     """
     far = _DISTANCE.read("distance", distance)

@@ -54,7 +54,7 @@ def laplace(expr: Values, scale: ScaleExpression) -> pl.Expr:
     -------
     polars.Expr
         UInt32 becomes Int64; the other types stay, saturating at their bounds. Floats are multiples of
-        2**(floor(log2(scale)) - 12), rounded to their type.
+        2**(floor(log2(scale)) - 10), rounded to their type.
 
     Raises
     ------

@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

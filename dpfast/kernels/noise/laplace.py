@@ -67,6 +67,7 @@ from dpfast.kernels.noise.sums import LIMIT_ROOM
 from dpfast.kernels.parameters import at
 
 __all__ = [
+    "ALL_BITS",
     "LARGEST_NARROW_SCALE",
     "LARGEST_SCALE_F64",
     "LARGEST_SHORT_SCALE",
@@ -78,7 +79,11 @@ __all__ = [
     "laplace_value_f32",
     "leading_bits",
     "with_more_bits",
+    "with_second_part",
 ]
+
+ALL_BITS = 47.0
+"""How many bits of U words with second parts have."""
 
 UNDECIDED = np.int32(-(2**31))
 """What stands in place of a sample that the bits read so far do not decide."""
@@ -175,7 +180,7 @@ def laplace_f64(r, m_plus_one, sign, scale, offset, fraction):
 @by_types(inline=True)
 def bits_read(low):
     """Return m, how many bits of U words have: 31 where ``low`` is None, else 47 (float64)."""
-    bits = 31.0 if isinstance(low, types.NoneType) else 47.0
+    bits = 31.0 if isinstance(low, types.NoneType) else ALL_BITS
     return lambda low: bits
 
 
@@ -186,12 +191,18 @@ def leading_bits(high, i):
     return shift_right(word, _TOP_64), bit_and(word, _REST_64)
 
 
+@inlined
+def with_second_part(r, part):
+    """Return the 47 bits of U of a word, whose first 31 are r and whose second part has the others (uint16)."""
+    return bit_or(shift_left(r, _LOW_BITS), np.uint64(part))
+
+
 @by_types(inline=True)
 def with_more_bits(r, low, i):
     """Return the first m bits of U of a word, whose first 31 are r."""
     if isinstance(low, types.NoneType):
         return lambda r, low, i: r
-    return lambda r, low, i: bit_or(shift_left(r, _LOW_BITS), np.uint64(low[i]))
+    return lambda r, low, i: with_second_part(r, low[i])
 
 
 @kernel
@@ -214,4 +225,4 @@ def draw_laplace_f64(high, low, scale, offset, values, position, noise):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

@@ -17,6 +17,7 @@ from dpfast.kernels.noise.gaussian_f32 import draw_numbers, draw_values, find_ro
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.kernels.noise.preparation import prepare_grid
+from dpfast.kernels.noise.second_parts import are_asked_last, second_part, those_at_once
 from dpfast.kernels.noise.sums import mark_open_pairs, sum_block
 from dpfast.kernels.parameters import part
 from dpfast.kernels.views import borrowed
@@ -101,6 +102,20 @@ def _gathered(parameter, places, room):
 
 
 @by_types(inline=True)
+def _gathered_parts(low, words, places, room):
+    """Return the second parts of some words, of so many of a chunk; None for words without."""
+    if isinstance(low, types.NoneType):
+        return lambda low, words, places, room: None
+
+    def gather(low, words, places, room):
+        for k in range(places.size):
+            room[k] = second_part(low, words, places[k])
+        return room[: places.size]
+
+    return gather
+
+
+@by_types(inline=True)
 def _grids_of(scale, position, grid, room):
     """Return (scale / grid, 1 / grid, grid) of some rows, numbers or one a row."""
     if not isinstance(scale, types.Array) or isinstance(position, types.Array):
@@ -123,21 +138,11 @@ def _draw_open(high, low, places, others, scale, other_scale, values, other_valu
     one, other = found[:size], found[_LIST : _LIST + size]
     # A pair's radius is the word at its first row's place, its angle the word at its second row's.
     some_undecided = draw_gaussian(
-        _gathered(high, places, words[:_LIST]), _gathered(low, places, lows[:_LIST]),
-        _gathered(high, others, words[_LIST:]), _gathered(low, others, lows[_LIST:]),
+        _gathered(high, places, words[:_LIST]), _gathered_parts(low, high.size, places, lows[:_LIST]),
+        _gathered(high, others, words[_LIST:]), _gathered_parts(low, high.size, others, lows[_LIST:]),
         scale, other_scale, values, other_values, position, other_position, one, other,
     )  # fmt: skip
     return one, other, some_undecided
-
-
-@kernel
-def _list_undecided(places, some, found, rows, undecided, count):
-    """List what float64 did not decide either, behind ``count`` rows; return how many are listed then."""
-    for k in range(some):
-        if places[k] < rows and found[k] == UNDECIDED:
-            undecided[count] = places[k]
-            count += 1
-    return count
 
 
 @kernel
@@ -155,9 +160,39 @@ def _places(work):
     return places[:_LIST], places[_LIST:]
 
 
+@inlined
+def _may_be_decided(values, row, n, rows):
+    """Return whether a row has no noise yet and would have some, had its words more bits."""
+    return row < rows and n == UNDECIDED and np.isfinite(values[row])
+
+
 @kernel
-def _settle_on_ones(high, low, scale, values, smallest, largest, some, work, released, undecided, count):
-    """Release the listed pairs from float64; return how many rows are undecided, listed behind ``count``."""
+def _list_undecided(values, some, work, rows, undecided, count, by_more_bits):
+    """List the rows that float64 did not decide either, behind ``count`` rows.
+
+    If ``by_more_bits``, pairs of which more bits may decide a row stay listed instead. Return how many pairs stay, and
+    how many rows are listed.
+    """
+    places, others = _places(work)
+    found, stay = work[_FOUND:_TOTALS].view(np.int32), _NO_ROWS
+    for k in range(some):
+        one, other, n, m = places[k], others[k], found[k], found[_LIST + k]
+        if by_more_bits and (_may_be_decided(values, one, n, rows) or _may_be_decided(values, other, m, rows)):
+            places[stay], others[stay] = one, other
+            stay += 1
+            continue
+        if one < rows and n == UNDECIDED:
+            undecided[count] = one
+            count += 1
+        if other < rows and m == UNDECIDED:
+            undecided[count] = other
+            count += 1
+    return stay, count
+
+
+@kernel
+def _release_on_ones(high, low, scale, values, smallest, largest, some, work, released):
+    """Release the listed pairs from float64; return 1 if any row is undecided, else 0."""
     places, others = _places(work)
     size = _fill_up(places, others, some)
     places, others, room = places[:size], others[:size], work[_OPEN:WORK_WORDS]
@@ -170,8 +205,17 @@ def _settle_on_ones(high, low, scale, values, smallest, largest, some, work, rel
     for rows, found in ((places, one), (others, other)):
         add_noise(_gathered(values, rows, own), found, smallest, largest, totals)
         _scatter(rows, some, totals, released)
-        if some_undecided != _DECIDED:
-            count = _list_undecided(rows, some, found, released.size, undecided, count)
+    return some_undecided
+
+
+@kernel
+def _settle_on_ones(high, low, scale, values, smallest, largest, some, work, released, undecided, count):
+    """Release the listed pairs; return how many rows are undecided, listed behind ``count``."""
+    limits, last = (smallest, largest), are_asked_last(low)
+    if _release_on_ones(high, those_at_once(low), scale, values, *limits, some, work, released) != _DECIDED:
+        some, count = _list_undecided(values, some, work, released.size, undecided, count, last)
+        if some > _NO_ROWS and _release_on_ones(high, low, scale, values, *limits, some, work, released) != _DECIDED:
+            _, count = _list_undecided(values, some, work, released.size, undecided, count, False)
     return count
 
 
@@ -201,8 +245,8 @@ def _release_open(places, some, found, values, inverses, grids, largest, totals,
 
 
 @kernel
-def _settle_on_grids(high, low, scale, position, grid, values, largest, some, work, released, undecided, count):
-    """Do as `_settle_on_ones` for floats."""
+def _release_on_grids(high, low, scale, position, grid, values, largest, some, work, released):
+    """Do as `_release_on_ones` for floats."""
     places, others = _places(work)
     size = _fill_up(places, others, some)
     places, others, room = places[:size], others[:size], work[_OPEN:WORK_WORDS].view(np.float64)
@@ -216,9 +260,17 @@ def _settle_on_grids(high, low, scale, position, grid, values, largest, some, wo
     )
     _release_open(places, some, found, own, inverses, grids, largest, totals, released)
     _release_open(others, some, other_found, other, other_inverses, other_grids, largest, totals, released)
-    if some_undecided != _DECIDED:
-        count = _list_undecided(places, some, found, released.size, undecided, count)
-        count = _list_undecided(others, some, other_found, released.size, undecided, count)
+    return some_undecided
+
+
+@kernel
+def _settle_on_grids(high, low, scale, position, grid, values, largest, some, work, released, undecided, count):
+    """Do as `_settle_on_ones` for floats."""
+    on_grids, last = (scale, position, grid, values, largest), are_asked_last(low)
+    if _release_on_grids(high, those_at_once(low), *on_grids, some, work, released) != _DECIDED:
+        some, count = _list_undecided(values, some, work, released.size, undecided, count, last)
+        if some > _NO_ROWS and _release_on_grids(high, low, *on_grids, some, work, released) != _DECIDED:
+            _, count = _list_undecided(values, some, work, released.size, undecided, count, False)
     return count
 
 
@@ -266,7 +318,7 @@ def release_gaussian_on_ones(high, low, scale, values, smallest, largest, work, 
     Parameters
     ----------
     high, low
-        The words: 32 bits (uint32), and 16 more (uint16) or None; an even number of them.
+        The words: 32 bits (uint32), and 16 more or None, as second_parts.py says; an even number of them.
     scale
         float64: one number or one a row, at most LARGEST_SCALE of gaussian_f32.py.
     values
@@ -353,4 +405,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

@@ -13,6 +13,7 @@ from dpfast.kernels.compilation import by_types, inlined, kernel
 from dpfast.kernels.intrinsics import bit_and, bit_or, choose, shift_right, subtract, trailing_zeros
 from dpfast.kernels.noise.fractions import fraction_of
 from dpfast.kernels.noise.laplace import (
+    ALL_BITS,
     LARGEST_NARROW_SCALE,
     UNDECIDED,
     bits_read,
@@ -22,10 +23,12 @@ from dpfast.kernels.noise.laplace import (
     laplace_value_f32,
     leading_bits,
     with_more_bits,
+    with_second_part,
 )
 from dpfast.kernels.noise.offsets import discrete_offset
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid, prepare_narrow
 from dpfast.kernels.noise.releasing import release_block_on_ones, release_row_on_grid, release_row_on_ones
+from dpfast.kernels.noise.second_parts import second_part, those_at_once
 from dpfast.kernels.noise.sums import mark_open, sum_block
 from dpfast.kernels.parameters import at, part
 from dpfast.kernels.views import borrowed
@@ -169,15 +172,36 @@ def _find_offsets(offset, scales, size, offsets):
     return of_all
 
 
+@by_types(inline=False)
+def _settle_last(some, low, words, opened, settled):
+    """Draw once more, from all bits, for those of a chunk's ``words`` whose first parts do not decide."""
+    if not isinstance(low, types.BaseTuple):
+        return lambda some, low, words, opened, settled: None
+
+    def settle(some, low, words, opened, settled):
+        rows, signs, rest, scales, fractions, _, _ = opened
+        offsets, found, decided = settled
+        for k in range(some):
+            # No number of bits decides what is added to NaN.
+            if decided[k] == _CLOSED and fractions[k] == fractions[k]:
+                r = with_second_part(rest[k], second_part(low, words, rows[k]))
+                n, certain = laplace_f64(r, ALL_BITS + 1.0, signs[k], scales[k], offsets[k], fractions[k])
+                found[k] = n
+                decided[k] = choose(certain, _OPEN, _CLOSED)
+
+    return settle
+
+
 @kernel
-def _settle(some, low, offset, opened, settled):
-    """Draw in float64 for the words that are open; wipe them."""
+def _settle(some, low, words, offset, opened, settled):
+    """Draw in float64 for the words that are open, of a chunk of so many; wipe them."""
     rows, signs, rest, scales, fractions, _, _ = opened
     offsets, found, decided = settled
+    at_once = those_at_once(low)
     # Many at a time: the rest of a word is seldom in the nearest cache, and one need not wait for another.
     for k in range(some):
-        rest[k] = with_more_bits(rest[k], low, rows[k])
-    m_plus_one = bits_read(low) + 1.0
+        rest[k] = with_more_bits(rest[k], at_once, rows[k])
+    m_plus_one = bits_read(at_once) + 1.0
     size = (some + _PADDING - 1) // _PADDING * _PADDING
     for k in range(some, size):
         signs[k] = _NO_MARKS
@@ -189,6 +213,7 @@ def _settle(some, low, offset, opened, settled):
         n, certain = laplace_f64(rest[k], m_plus_one, signs[k], scales[k], offsets[k], fractions[k])
         found[k] = n
         decided[k] = choose(certain, _OPEN, _CLOSED)
+    _settle_last(some, low, words, opened, settled)
     for k in range(size):
         signs[k] = _NO_MARKS
         rest[k] = _NO_MARKS
@@ -280,7 +305,7 @@ def release_laplace_on_ones(high, low, scale, offset, values, smallest, largest,
             some = _gather(high, scale, None, None, None, start, start, stop, block, opened, some)
         release_block_on_ones(part(values, start, stop), drawn, smallest, largest, released[start:stop])
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
-            _settle(some, low, offset, opened, settled)
+            _settle(some, low, high.size, offset, opened, settled)
             for k in range(some):
                 release_row_on_ones(values, opened[0][k], settled[1][k], smallest, largest, released)
                 settled[1][k] = _NO_NOISE
@@ -329,7 +354,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     Parameters
     ----------
     high, low, work, undecided
-        As for `release_laplace_on_ones`.
+        As for `release_laplace_on_ones`; ``low`` may be a tuple, too, as second_parts.py says.
     scale, position, grid
         float64: the scale in units of the grid, 1 / grid and the grid, numbers or arrays; or one scale a row, in no
         unit, and None twice. Where the grid alone is None, the noise alone is released.
@@ -365,7 +390,7 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
         mark_open(distances[:size], limits[:size], block[1])
         some = _gather(high, scales, values, inverses, grids, first, start, stop, block, opened, some)
         if some >= _ENOUGH or (some > _NO_ROWS and stop == released.size):
-            _settle(some, low, _NOTHING, opened, settled)
+            _settle(some, low, high.size, _NOTHING, opened, settled)
             for k in range(some):
                 row, inverse, own_grid = opened[0][k], opened[5][k], opened[6][k]
                 release_row_on_grid(grids, values, row, inverse, own_grid, settled[1][k], largest, released)
@@ -375,4 +400,4 @@ def release_laplace_on_grids(high, low, scale, position, grid, values, largest, 
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

@@ -19,7 +19,7 @@ from dpfast.kernels.wide_floats import power_of_two
 
 __all__ = ["FINENESS", "LOWEST_EXPONENT", "prepare_discrete", "prepare_grid", "prepare_multiples", "prepare_narrow"]
 
-FINENESS = 12
+FINENESS = 10
 """Bits of the noise's scale that a released float has: mechanisms/noise/lattice.py says why."""
 
 LOWEST_EXPONENT = -1000
@@ -106,4 +106,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 7a7b9223ce098b78
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,22 @@ from numpy.typing import NDArray
 from dpfast.columns import BLOCK_ROWS, Column
 from dpfast.columns.fresh import fresh_array
 from dpfast.errors import DataError
+from dpfast.kernels.keystream import can_fill, fill_words
 from dpfast.kernels.noise import joining
 from dpfast.kernels.noise.laplace import UNDECIDED
 from dpfast.mechanisms.noise.lattice import Lattice
 from dpfast.randomness import Keystream, Purpose, Tail
 from dpfast.threads import share, thread_count
 
-__all__ = ["NO_ROWS", "Buffers", "Noise", "add_noise", "draw_rows"]
+__all__ = ["NO_ROWS", "Buffers", "Noise", "SingleBlocks", "add_noise", "draw_rows"]
 
 #: What is undecided where nothing is.
 NO_ROWS = np.empty(0, np.int64)
 NO_ROWS.setflags(write=False)
+
+#: What makes single blocks of a chunk's keystream: round keys, and the counter of its first block.
+SingleBlocks: TypeAlias = tuple[NDArray[np.uint64], np.int64]
+_NO_BLOCKS: SingleBlocks = (np.empty(0, np.uint64), np.int64(0))
 
 
 class Buffers:
@@ -72,6 +77,8 @@ class Noise(ABC):
         The words of this call, which no other call uses.
     short
         Whether words have 32 bits. Else 16 further bits of every word come after these of all.
+    by_first_parts
+        Whether the first 32 bits of long words decide almost all samples, so that the others need not be made for all.
 
     Attributes
     ----------
@@ -81,8 +88,9 @@ class Noise(ABC):
 
     """
 
-    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool) -> None:
+    def __init__(self, lattice: Lattice, keystream: Keystream, *, short: bool, by_first_parts: bool) -> None:
         self.lattice, self.keystream, self.short = lattice, keystream, short
+        self.by_first_parts = by_first_parts and not short
         self.first_word = 0
 
     def words_for(self, rows: int) -> int:
@@ -93,10 +101,24 @@ class Noise(ABC):
         """Return the bytes of keystream that a chunk of so many rows needs."""
         return (4 if self.short else 6) * self.words_for(rows)
 
+    def first_bytes(self, rows: int) -> int:
+        """Return the bytes of the first 32 bits of all words of a chunk."""
+        return 4 * self.words_for(rows)
+
     def parts(self, words: NDArray[np.uint8], rows: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | None]:
         """Return the first 32 bits of a chunk's words, and the 16 that follow, None for short words."""
-        first = 4 * self.words_for(rows)
+        first = self.first_bytes(rows)
         return words[:first].view(np.uint32), None if self.short else words[first:].view(np.uint16)
+
+    def parts_by_need(
+        self, words: NDArray[np.uint8], rows: int, blocks: SingleBlocks | None
+    ) -> tuple[NDArray[np.uint32], Any]:
+        """Return a chunk's words as kernels/noise/second_parts.py describes them; without ``blocks`` all are there."""
+        high, low = self.parts(words, rows)
+        if low is None or not can_fill():
+            return high, low
+        # One kind for long columns and short ones, so that a kernel is compiled once.
+        return high, (low, *(_NO_BLOCKS if blocks is None else blocks))
 
     def tail(self, index: int, leading: int, known: int, more: int | None) -> Tail:
         """Return all the bits of a word, of which ``known`` are ``leading`` and the next 16 may be ``more``."""
@@ -118,10 +140,12 @@ class Noise(ABC):
         start: int,
         scratch: Buffers,
         released: NDArray[Any],
+        blocks: SingleBlocks | None,
     ) -> NDArray[np.int64]:
         """Set ``released`` to values and noise together; return the rows of the chunk that are not decided.
 
-        The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing.
+        The chunk begins at row ``start``. What stands in ``released`` for undecided rows means nothing. If ``blocks``
+        are given, ``words`` has the first bytes alone.
         """
 
     @abstractmethod
@@ -172,9 +196,13 @@ def add_noise(
             stop = min(start + BLOCK_ROWS, length)
             values = column.block(start, stop, joined)
             missing = column.missing(start, stop) if column.null_count else None
-            chunk_words = scratch.words(noise.word_bytes(stop - start))
+            first = noise.first_bytes(stop - start)
+            blocks = words.single_blocks(chunk, first) if noise.by_first_parts else None
+            chunk_words = scratch.words(noise.word_bytes(stop - start) if blocks is None else first)
             words.fill(chunk, chunk_words)
-            draw_rows(noise, chunk_words, values, missing, start, scratch, released[start:stop], refine_all=refine_all)
+            draw_rows(
+                noise, chunk_words, values, missing, start, scratch, released[start:stop], blocks, refine_all=refine_all
+            )
         if kept is not None:
             kept.append(scratch)
 
@@ -197,6 +225,7 @@ def draw_rows(
     start: int,
     scratch: Buffers,
     released: NDArray[Any],
+    blocks: SingleBlocks | None = None,
     *,
     refine_all: bool = False,
 ) -> None:
@@ -207,7 +236,7 @@ def draw_rows(
     noise, refine_all
         As for `add_noise`.
     words
-        As many bytes of the keystream as `Noise.word_bytes` says.
+        As many bytes of the keystream as `Noise.word_bytes` says; with ``blocks`` as `Noise.first_bytes` says.
     values, missing
         The values of some rows, read-only, and where they are null, if any is.
     start
@@ -216,9 +245,11 @@ def draw_rows(
         This thread's memory, at least as long.
     released
         As many entries of the lattice's type.
+    blocks
+        What makes the second parts of words where they are needed, if the words are a chunk's.
 
     """
-    undecided = noise.draw(words, values, start, scratch, released)
+    undecided = noise.draw(words, values, start, scratch, released, blocks)
     if undecided.size or refine_all:
         if refine_all:
             undecided = np.arange(values.size)
@@ -226,6 +257,9 @@ def draw_rows(
             undecided = undecided[~missing[undecided]]
         if values.dtype.kind == "f":
             _refuse_non_finite(values, undecided, start)
+        if blocks is not None and undecided.size:
+            words = np.empty(noise.word_bytes(values.size), np.uint8)
+            fill_words(*blocks, words)
         for row, exact in noise.refine(words, values, undecided, start):
             released[row] = noise.lattice.place(values[row], start + row, exact)
     if missing is not None:

@@ -17,7 +17,7 @@ from dpfast.kernels.noise.gaussian import BLOCK_ROWS, draw_blocks
 from dpfast.kernels.noise.gaussian_f32 import LARGEST_SCALE as LARGEST_NARROW_SCALE
 from dpfast.kernels.noise.narrow_gaussian import WORK_WORDS, release_gaussian_on_grids, release_gaussian_on_ones
 from dpfast.kernels.noise.preparation import FINENESS
-from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, SingleBlocks, add_noise
 from dpfast.mechanisms.noise.exact import exact_gaussian
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Ones, Powers, Rows, lattice_for
@@ -33,8 +33,8 @@ class _Gaussian(Noise):
     """Gaussian noise by pairs of rows, which share a radius and an angle: kernels/noise/gaussian.py says which."""
 
     def __init__(self, lattice: Lattice, keystream: Keystream, largest_scale: float) -> None:
-        super().__init__(lattice, keystream, short=largest_scale <= _SHORT_WORDS_UP_TO)
         self._narrow = largest_scale <= LARGEST_NARROW_SCALE
+        super().__init__(lattice, keystream, short=largest_scale <= _SHORT_WORDS_UP_TO, by_first_parts=self._narrow)
 
     def words_for(self, rows: int) -> int:
         return rows + rows % 2
@@ -46,11 +46,13 @@ class _Gaussian(Noise):
         start: int,
         scratch: Buffers,
         released: NDArray[Any],
+        blocks: SingleBlocks | None,
     ) -> NDArray[np.int64]:
         lattice, stop = self.lattice, start + values.size
-        high, low = self.parts(words, values.size)
         if not self._narrow:
-            return self._draw_wide(high, low, values, lattice.rows(start, stop, scratch), scratch, released)
+            wide = self.parts(words, values.size)
+            return self._draw_wide(*wide, values, lattice.rows(start, stop, scratch), scratch, released)
+        high, low = self.parts_by_need(words, values.size, blocks)
         # One scale is prepared once for all, a block's scales by the kernel that draws for it.
         rows = (
             lattice.rows(start, stop, scratch) if isinstance(lattice.scale, float) else Rows(lattice.scale[start:stop])
@@ -63,7 +65,7 @@ class _Gaussian(Noise):
             of_grids = rows.scale, rows.position, rows.grid, values, largest
             count = release_gaussian_on_grids(high, low, *of_grids, work, released, found)
         # They are listed pair by pair, and so not in order.
-        return np.sort(found[:count])
+        return np.sort(found[:count]) if count else NO_ROWS
 
     def _draw_wide(
         self,

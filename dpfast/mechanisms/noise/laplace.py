@@ -15,7 +15,7 @@ from dpfast.columns.declarations import Scale
 from dpfast.columns.saturating import borrow_saturating
 from dpfast.kernels.noise.laplace import LARGEST_NARROW_SCALE, LARGEST_SHORT_SCALE, draw_laplace_f64
 from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_grids, release_laplace_on_ones
-from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, add_noise
+from dpfast.mechanisms.noise.additive import NO_ROWS, Buffers, Noise, SingleBlocks, add_noise
 from dpfast.mechanisms.noise.exact import exact_laplace
 from dpfast.mechanisms.noise.kinds import Values, same_kind
 from dpfast.mechanisms.noise.lattice import LARGEST_ONES_EXPONENT, Lattice, Multiples, Ones, Powers, Rows, lattice_for
@@ -32,9 +32,11 @@ class _Laplace(Noise):
 
     def __init__(self, lattice: Lattice, keystream: Keystream) -> None:
         largest = lattice.largest_scale if isinstance(lattice, Ones) else math.inf
-        super().__init__(lattice, keystream, short=largest <= LARGEST_SHORT_SCALE)
         one = isinstance(lattice.scale, float)
         self._wide = isinstance(lattice, Multiples) or (one and LARGEST_NARROW_SCALE < largest < math.inf)
+        super().__init__(
+            lattice, keystream, short=largest <= LARGEST_SHORT_SCALE, by_first_parts=isinstance(lattice, Powers)
+        )
 
     def draw(
         self,
@@ -43,6 +45,7 @@ class _Laplace(Noise):
         start: int,
         scratch: Buffers,
         released: NDArray[Any],
+        blocks: SingleBlocks | None,
     ) -> NDArray[np.int64]:
         lattice, stop = self.lattice, start + values.size
         high, low = self.parts(words, values.size)
@@ -62,7 +65,8 @@ class _Laplace(Noise):
             of_ones = high, low, rows.scale, rows.offset, values, *lattice.limits
             return found[: release_laplace_on_ones(*of_ones, work, released, found)]
         assert isinstance(lattice, Powers)
-        of_grids = high, low, rows.scale, rows.position, rows.grid, values, lattice.largest
+        words_by_need = self.parts_by_need(words, values.size, blocks)
+        of_grids = *words_by_need, rows.scale, rows.position, rows.grid, values, lattice.largest
         return found[: release_laplace_on_grids(*of_grids, work, released, found)]
 
     def refine(
@@ -105,7 +109,7 @@ def laplace(values: Values, scale: Scale, *, random: Random = None, threads: Thr
     -------
     same kind as ``values``
         uint32 becomes int64 (a count cut off at zero would be biased); the other types stay, saturating at
-        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 12), rounded to their type.
+        their bounds. Floats are multiples of 2**(floor(log2(scale)) - 10), rounded to their type.
 
     Raises
     ------

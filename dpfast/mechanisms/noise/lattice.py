@@ -2,13 +2,14 @@
 
 A mechanism over the real numbers is made exact by rounding its result to a grid: post-processing, which costs
 no privacy. Integers lie on the grid of ones as long as the noise fits a kernel's int32, and on multiples of a
-power of two above; floats lie on 2**(floor(log2 scale) - 12).
+power of two above; floats lie on 2**(floor(log2 scale) - 10).
 
-Rounding to a grid g of floats adds g**2 / 12 to the variance, at most 2**-24 / 24 of Laplace noise's own and
-2**-24 / 12 of Gaussian noise's: 5e-9. The mean of what is rounded differs from x by at most the sum over k >= 1 of
-g / (pi k) times the noise's characteristic function at 2 pi k / g: below 2**-42 scale for Laplace noise, far less for
-Gaussian noise. So a sum of 2**80 released values has no error beside that of their noise. A finer grid would take
-longer: in float32 most samples are decided on this one.
+Rounding to a grid g of floats adds g**2 / 12 to the variance, at most 2**-20 / 24 of Laplace noise's own and
+2**-20 / 12 of Gaussian noise's: 8e-8. The mean of what is rounded differs from x by at most the sum over k >= 1 of
+g / (pi k) times the noise's characteristic function at 2 pi k / g. For Laplace noise that function is at most
+(g / (2 pi k scale))**2, so that the sum is at most 1.21 g**3 / (4 pi**3 scale**2), below 2**-36 scale; for Gaussian
+noise it is far less. So a sum of 2**64 released values has no error beside that of their noise. A finer grid would
+take longer: float32 leaves a part of the samples open that grows as the grid's steps shrink.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def grid_exponent(scale: float) -> int:
     Examples
     --------
     >>> grid_exponent(1.0), grid_exponent(1.99), grid_exponent(2.0)
-    (-12, -12, -11)
+    (-10, -10, -9)
 
     """
     return max(math.frexp(scale)[1] - 1 - FINENESS, LOWEST_EXPONENT)
@@ -224,7 +225,7 @@ class Multiples(Lattice):
 
 
 class Powers(Lattice):
-    """Floats: the grid is the power of two 2**12 times below the scale, and never below 2**-1000."""
+    """Floats: the grid is the power of two 2**10 times below the scale, and never below 2**-1000."""
 
     def __init__(self, scale: Parameter, released: np.dtype[Any]) -> None:
         self.largest = float(np.finfo(released).max)
