@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f45b92c26d61d69b

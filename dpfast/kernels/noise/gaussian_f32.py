@@ -182,4 +182,4 @@ def draw_values(words, roots, spreads, scales, other_scales, values, other_value
         _set_limit(other_limits, i, other_scale, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f45b92c26d61d69b

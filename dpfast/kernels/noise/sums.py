@@ -159,4 +159,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): a67de69b56801c3b
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f45b92c26d61d69b
