@@ -25,9 +25,10 @@ settings.load_profile("any machine")
 
 
 #: The files that one worker is at for a minute or so, each by itself: were one of them last, the others would wait. The
-#: very first compiles most kernels anew whatever the cache has, and leaves them there for all that follows.
+#: first two compile kernels anew whatever the cache has, and leave them there for all that follows.
 FIRST = (
     "test_compiled_code.py",
+    "test_compiled_updates.py",
     "test_plugin_library.py",
     "test_shipped_mechanisms.py",
     "test_every_type.py",

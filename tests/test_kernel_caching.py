@@ -1,4 +1,7 @@
-"""Compiled code on disk is that of the signature for which it is asked, whoever else compiles at the same time."""
+"""Compiled code on disk is that of the signature for which it is asked, whoever else compiles at the same time.
+
+And a kernel that is its file's own, which has no way in from Python, can be called from there.
+"""
 
 from __future__ import annotations
 
@@ -84,3 +87,37 @@ def test_another_cache_is_left_alone():
     keep_signatures_apart(type("Dispatcher", (), {"_cache": None})())
     compiled = kernel(lambda values: values.sum())
     assert compiled(np.arange(4)) == 6
+
+
+@kernel
+def _twice(values):
+    return 2 * values
+
+
+@kernel
+def four_times(values):
+    return _twice(_twice(values))
+
+
+def test_python_may_call_what_kernels_call():
+    """Compiled here or found on disk: were the call not led through another, it would jump to where nothing is."""
+    for dispatcher in (_twice, kernel(_twice.py_func)):
+        assert dispatcher.targetoptions["no_cpython_wrapper"]
+        for _ in range(2):
+            assert dispatcher(3) == 6
+            assert dispatcher(1.5) == 3.0
+            assert four_times(3) == 12
+        assert len(dispatcher.signatures) == 2
+    assert not four_times.targetoptions["no_cpython_wrapper"]
+
+
+def test_there_is_one_way_into_a_kernel_at_most():
+    """A name of a file's own has none. Each way more is compiled, and kept, with every kernel."""
+    seen = 0
+    for module in pkgutil.walk_packages(dpfast.kernels.__path__, "dpfast.kernels."):
+        for one in vars(import_module(module.name)).values():
+            if isinstance(one, Dispatcher) and one._cache.cache_path:
+                seen += 1
+                assert one.targetoptions["no_cfunc_wrapper"], one
+                assert one.targetoptions["no_cpython_wrapper"] == one.__name__.startswith("_"), one
+    assert seen > 300

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c

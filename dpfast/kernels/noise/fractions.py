@@ -65,4 +65,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c

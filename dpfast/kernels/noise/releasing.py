@@ -60,4 +60,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c

@@ -159,4 +159,4 @@ def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
         marks[i] = choose(one & other, _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c

@@ -306,4 +306,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 85d506b5a20927c2
+# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
