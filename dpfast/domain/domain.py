@@ -30,8 +30,8 @@ from dpfast.domain.arguments import (
     WithNulls,
 )
 from dpfast.domain.attributes import Values, read_attribute
-from dpfast.domain.counting import OpenRecords, open_data, open_records
-from dpfast.domain.declaring import declare, read_places
+from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.domain.declaring import declare, read_dtypes, read_places
 from dpfast.domain.impossible import Possible, read_impossible
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
@@ -141,7 +141,7 @@ class Domain(Shown):
         Parameters
         ----------
         data, schema
-            As for `open`.
+            As for `open`. The schema alone serves as data too: ``frame.schema``, or a dictionary of names and dtypes.
         attributes
             The values of columns whose dtype does not say them, or of which others shall be used.
         columns
@@ -166,7 +166,7 @@ class Domain(Shown):
         Domain(age: 4, sex: 3, works: 2)
 
         """
-        return cls(declare(open_data(data, schema).schema(), attributes, columns), outside, nulls=nulls)
+        return cls(declare(read_dtypes(data, schema), attributes, columns), outside, nulls=nulls)
 
     @property
     def cells(self) -> int:

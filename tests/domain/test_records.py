@@ -230,3 +230,18 @@ def test_a_schema_says_what_booleans_and_enums_hold():
         dpf.Domain.from_schema(frame, {"n": 5}, columns=["yes"])
     with pytest.raises(dpf.errors.ColumnError, match="none such"):
         dpf.Domain.from_schema(frame, columns=["none such"])
+
+
+def test_a_schema_serves_without_data():
+    kinds = {"yes": pl.Boolean, "kind": pl.Enum(["b", "a"]), "n": pl.Int8()}
+    frame = pl.DataFrame(schema=kinds)
+    for given in (frame.schema, frame.lazy().collect_schema(), kinds):
+        domain = dpf.Domain.from_schema(given, {"n": 5}, nulls=["yes"])
+        assert repr(domain) == "Domain(yes: 3, kind: 2, n: 5)"
+        assert domain.frame(["yes"])["yes"].to_list() == [False, True, None]
+        with pytest.raises(ParameterError, match="without \\['n'\\]"):
+            dpf.Domain.from_schema(given)
+        with pytest.raises(dpf.errors.ColumnError, match="none such"):
+            dpf.Domain.from_schema(given, columns=["none such"])
+        with pytest.raises(ParameterError, match="schema must be left out"):
+            dpf.Domain.from_schema(given, {"n": 5}, schema={"n": pl.Int8})
