@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -35,6 +36,7 @@ from dpfast.showing import number_of
 if TYPE_CHECKING:
     from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
+    from dpfast.domain.counting import OpenRecords
     from dpfast.synthesis.estimate import Estimate
     from dpfast.synthesis.graphical.estimate import ModelEstimate
     from dpfast.synthesis.synthesizing import Synthesis
@@ -81,7 +83,9 @@ _MOST_SETS = 10**6
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
 @choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
 @reading_options
-@destination_options("records", plot="the answers to all queries", report="the records")
+@destination_options(
+    "records", plot="the answers to all queries, or a model's counts beside the measured ones", report="the records"
+)
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
 @JSON
 def synthesize(
@@ -103,8 +107,6 @@ def synthesize(
     the ledger or the output are found before the charge, and the charge comes before any row is read. A charge is
     never given back. If the command is interrupted after the charge, it writes what was measured so far.
     """
-    from dpfast.synthesis.estimate import Estimate
-
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
@@ -126,7 +128,7 @@ def synthesize(
         given["impossible"] = _read_impossible(impossible)
         models = given["delta"] is not None or given["impossible"] is not None
         queries = _read_workload(workload, axes, models=models)
-        _check_plot(destination, axes, models=models)
+        _check_public(axes, public=public, models=models)
         _check_model(axes, queries, given)
         opened = axes.open(source)
         account = open_or_create(destination, name)
@@ -139,9 +141,7 @@ def synthesize(
             progress("writing")
             written = outputs.save_records(made, progress)
             outputs.save_page(lambda: made._page().html(), "the records were")
-            if isinstance(estimate, Estimate):
-                draw = estimate.plot
-                outputs.save_chart(lambda path: draw(path, opened.count() if public else None), "the records were")
+            outputs.save_chart(lambda path: _draw(estimate, path, opened, public=public), "the records were")
         content = f"{number_of(written, 'record')} of {number_of(len(axes.names), 'column')}"
         lines = outputs.written(content) + _described(estimate, axes)
         lines.append(charge_line(account, place, estimate.entry, estimate.spent))
@@ -184,12 +184,21 @@ def _synthesized(
     return run_charged(lambda: synthesize(source, axes, queries, progress=show, **given), cost, place, progress)
 
 
-def _check_plot(destination: Destination, axes: Domain, *, models: bool) -> None:
-    """Refuse a chart of all answers where a model is made, which does not list them."""
+def _check_public(axes: Domain, *, public: bool, models: bool) -> None:
+    """Refuse a chart of errors where a model is made, which lists no answers."""
     from dpfast.synthesis.synthesizing import makes_model
 
-    if destination.plot is not None and (models or makes_model(None, axes)):
-        raise CommandError("--plot draws the answers of a histogram, but a model is made; leave --plot out")
+    if public and (models or makes_model(None, axes)):
+        raise CommandError("--public is for the answers of a histogram, but a model is made; leave --public out")
+
+
+def _draw(estimate: Estimate | ModelEstimate, path: Path, opened: OpenRecords, *, public: bool) -> object:
+    """Draw answers, or their errors where data are public; of a model what was measured and what it says."""
+    from dpfast.synthesis.estimate import Estimate
+
+    if isinstance(estimate, Estimate):
+        return estimate.plot(path, opened.count() if public else None)
+    return estimate.plot(path)
 
 
 def _check_model(axes: Domain, queries: Queries, given: Mapping[str, Any]) -> None:

@@ -24,8 +24,6 @@ __all__ = [
     "RECORDS",
     "Attributes",
     "ColumnNames",
-    "DrawsCells",
-    "DrawsCodes",
     "DrawsParts",
     "Most",
     "OfEstimate",
@@ -86,26 +84,6 @@ Most: TypeAlias = Annotated[int, MOST]
 
 
 @runtime_checkable
-class DrawsCells(Protocol):
-    """An estimate of a histogram that cells of records can be drawn from."""
-
-    histogram: NDArray[np.float64]
-
-    def draw_cells(self, n: Records = None, *, random: Random = None) -> NDArray[np.int64]:
-        """Return a cell for each record."""
-
-
-@runtime_checkable
-class DrawsCodes(Protocol):
-    """An estimate over too many cells to number them, that records' codes can be drawn from."""
-
-    shape: tuple[int, ...]
-
-    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
-        """Return a row for each attribute: each record's code."""
-
-
-@runtime_checkable
 class DrawsParts(Protocol):
     """An estimate that the codes of records can be drawn from part by part, all together as if at once."""
 
@@ -129,7 +107,7 @@ class _Drawn(Instance[DrawsParts]):
 DRAWS_PARTS = _Drawn(
     DrawsParts,  # type: ignore[type-abstract]  # no estimate is made of it
     "an estimate that synthesis returned",
-    mend="give dpf.synthesize(...).estimate",
+    mend="give what dpf.synthesize returns",
 )
 OfEstimate: TypeAlias = Annotated[DrawsParts, DRAWS_PARTS]
 #: A file's name.
@@ -138,7 +116,7 @@ RecordsPath: TypeAlias = Annotated[
 ]
 #: Numbers of cells, or an estimate that they are drawn from.
 Places: TypeAlias = Annotated[
-    ArrayLike | DrawsCells | DrawsCodes,
+    ArrayLike | DrawsParts,
     Special(
         lambda: (
             5,
@@ -153,7 +131,7 @@ Places: TypeAlias = Annotated[
             [[0], [0, 1]],
             [None],
             object(),
-            DrawsCells,
+            DrawsParts,
         )
     ),
 ]

@@ -7,11 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from dpfast.aggregation.sources import missing_column
+from dpfast.aggregation.sources import Data, Schema, missing_column
+from dpfast.domain.counting import open_data
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import brief
 
-__all__ = ["declare", "read_columns", "read_places", "values_of_dtype"]
+__all__ = ["declare", "read_columns", "read_dtypes", "read_places", "values_of_dtype"]
+
+#: Dtypes, also such as are given by their class.
+_DTYPES = (pl.DataType, pl.datatypes.DataTypeClass)
 
 
 def values_of_dtype(dtype: pl.DataType) -> list[Any] | None:
@@ -29,6 +33,23 @@ def values_of_dtype(dtype: pl.DataType) -> list[Any] | None:
         categories: list[Any] = dtype.categories.to_list()
         return categories
     return None
+
+
+def read_dtypes(data: Data, schema: Schema) -> Mapping[str, pl.DataType]:
+    """Return the dtypes of columns by their names: those of data, or a schema that stands in the place of data.
+
+    Examples
+    --------
+    >>> read_dtypes({"works": pl.Boolean}, None), dict(read_dtypes(pl.DataFrame({"works": [True]}), None))
+    ({'works': Boolean}, {'works': Boolean})
+
+    """
+    if isinstance(data, Mapping) and data and all(isinstance(dtype, _DTYPES) for dtype in data.values()):
+        if schema is not None:
+            mend = "name each column's dtype once"
+            raise ParameterError("schema", Words("given"), "left out where data are a schema themselves", mend)
+        return dict(data)
+    return open_data(data, schema).schema()
 
 
 def declare(

@@ -19,8 +19,6 @@ from dpfast.domain.arguments import (
     RECORDS,
     Attributes,
     ColumnNames,
-    DrawsCells,
-    DrawsCodes,
     DrawsParts,
     Most,
     OfEstimate,
@@ -32,8 +30,8 @@ from dpfast.domain.arguments import (
     WithNulls,
 )
 from dpfast.domain.attributes import Values, read_attribute
-from dpfast.domain.counting import OpenRecords, open_data, open_records
-from dpfast.domain.declaring import declare, read_places
+from dpfast.domain.counting import OpenRecords, open_records
+from dpfast.domain.declaring import declare, read_dtypes, read_places
 from dpfast.domain.impossible import Possible, read_impossible
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
@@ -143,7 +141,7 @@ class Domain(Shown):
         Parameters
         ----------
         data, schema
-            As for `open`.
+            As for `open`. The schema alone serves as data too: ``frame.schema``, or a dictionary of names and dtypes.
         attributes
             The values of columns whose dtype does not say them, or of which others shall be used.
         columns
@@ -168,7 +166,7 @@ class Domain(Shown):
         Domain(age: 4, sex: 3, works: 2)
 
         """
-        return cls(declare(open_data(data, schema).schema(), attributes, columns), outside, nulls=nulls)
+        return cls(declare(read_dtypes(data, schema), attributes, columns), outside, nulls=nulls)
 
     @property
     def cells(self) -> int:
@@ -270,10 +268,11 @@ class Domain(Shown):
         Parameters
         ----------
         cells
-            Integers, numbers of cells of the flattened histogram, in any order; or what synthesis returns (`Estimate`)
-            over a histogram of this shape.
+            Integers, numbers of cells of the flattened histogram, in any order; or what synthesis returns over this
+            domain: `Estimate`, `ModelEstimate`, or the `Synthesis` of `dpfast.synthesize`.
         n
-            How many records of an estimate; its total, rounded, if not given.
+            How many records of an estimate. If not given, its total, rounded; of a `Synthesis` as many as it was asked
+            for. It is for estimates alone: each number of a cell is a record already.
         random
             None, or a `dpfast.testing.SeededRandom`.
 
@@ -292,13 +291,6 @@ class Domain(Shown):
         source = random_source(random)
         if isinstance(cells, DrawsParts) and not isinstance(cells, type):
             return pl.concat(self.record_batches(cells, n, random=source))
-        if isinstance(cells, (DrawsCells, DrawsCodes)) and not isinstance(cells, type):
-            self._check_shape(cells.histogram.shape if isinstance(cells, DrawsCells) else cells.shape)
-            if isinstance(cells, DrawsCells):
-                return draw_records(cells.draw_cells(n, random=source), self._attributes, source)
-            return fill_columns(list(cells.draw_codes(n, random=source)), self._attributes, source)
-        if n is not None:
-            raise ParameterError("n", n, "left out", "it says how many records to draw from an estimate")
         try:
             numbers = np.asarray(cells)
         except (TypeError, ValueError, OverflowError):
@@ -307,7 +299,11 @@ class Domain(Shown):
         number = min(self.cells, 2**63)
         outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= number)
         if numbers.ndim != 1 or outside:
-            raise ParameterError("cells", numbers.dtype, f"integers from 0 to {number - 1:,}")
+            allowed = f"integers from 0 to {number - 1:,}, or an estimate that synthesis returned"
+            raise ParameterError("cells", numbers.dtype, allowed)
+        if n is not None:
+            mend = "each number of a cell is a record already; n says how many to draw from an estimate"
+            raise ParameterError("n", n, "left out beside numbers of cells", mend)
         return draw_records(numbers.astype(np.int64), self._attributes, source)
 
     def record_batches(
@@ -321,9 +317,9 @@ class Domain(Shown):
         Parameters
         ----------
         estimate
-            What synthesis returns over this domain.
+            What synthesis returns over this domain: `Estimate`, `ModelEstimate`, or `Synthesis`.
         n
-            How many records; the estimate's total, rounded, if not given.
+            How many records. If not given, the estimate's total, rounded; of a `Synthesis` as many as it was asked for.
         most
             The most rows of a frame. Each frame but the last one has so many, and its share of every cell; what is
             rounded is rounded once for all of them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -14,7 +15,7 @@ from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_bud
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance
-from dpfast.domain.arguments import RECORDS, Records, RecordsPath
+from dpfast.domain.arguments import PART, RECORDS, Most, Records, RecordsPath
 from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
 from dpfast.domain.impossible import OwnImpossible
@@ -25,6 +26,7 @@ from dpfast.ledger.payment import LEDGER
 from dpfast.pages.page import Page
 from dpfast.pages.reported import Reported
 from dpfast.progress import TellCount, TellStages, TerminalLine, forgetting, read_progress
+from dpfast.randomness import Random
 from dpfast.showing import Card, Shown, number_of
 from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
 from dpfast.synthesis.charging import read_relation
@@ -55,7 +57,7 @@ class Synthesis(Reported, Shown):
     estimate
         Of every cell of the domain: its ``answers``, its ``rounds``, and whether it is ``complete``.
     domain
-        The public values of the records' columns. More records cost nothing: ``domain.records(estimate, 1_000)``.
+        The public values of the records' columns. More records cost nothing: ``domain.records(made, 1_000)``.
     rows
         How many records were asked for; None for about as many as the data have.
 
@@ -68,7 +70,7 @@ class Synthesis(Reported, Shown):
     @cached_property
     def frame(self) -> pl.DataFrame:
         """The records, one a row: drawn when they are first asked for, and kept."""
-        return self.domain.records(self.estimate, self.rows)
+        return self.domain.records(self)
 
     def write(self, path: RecordsPath, *, progress: TellCount = None) -> int:
         """Write the records to a file: as many as `frame` has, drawn anew, no more than a part of them in memory.
@@ -79,7 +81,31 @@ class Synthesis(Reported, Shown):
             As for `Domain.write_records`, which has more.
 
         """
-        return self.domain.write_records(self.estimate, path, self.rows, progress=progress)
+        return self.domain.write_records(self, path, progress=progress)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each column has in the domain."""
+        return self.domain.shape
+
+    def draw_parts(
+        self, n: Records = None, *, most: Most = PART, random: Random = None
+    ) -> Iterator[NDArray[np.uint32]]:
+        """Give the codes of records along each axis of the domain, at most so many records at a time.
+
+        This is what `Domain.records` and `Domain.write_records` make records of.
+
+        Parameters
+        ----------
+        n
+            How many records; as many as `frame` has if not given.
+        most
+            The most records of a part.
+        random
+            None, or a `dpfast.testing.SeededRandom`.
+
+        """
+        return self.estimate.draw_parts(self.rows if n is None else n, most=most, random=random)
 
     def marginal(self, columns: Columns) -> NDArray[np.float64]:
         """Return the estimated counts over some columns, an axis for each in the order given.

@@ -193,6 +193,7 @@ SYNTHESIS = [
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
     of("ModelEstimate.draw_parts", MODEL.draw_parts, n=10, most=5),
+    of("Synthesis.draw_parts", MADE.draw_parts, n=10, most=5),
     of("Synthesis.report", MADE.report, path=FILE.with_name("made.html"), overwrite=True),
     of("ModelEstimate.report", MODEL.report, path=FILE.with_name("model.html"), overwrite=True),
     of("MarginalsRelease.report", MEASURED.report, path=FILE.with_name("marginals.html"), overwrite=True),

@@ -96,7 +96,8 @@ def test_rho_and_charts(folder, run):
     pytest.importorskip("vl_convert")
     assert run("ledger", "create", "rho.db", "--epsilon", "3", "--delta", "1e-6", "--accountant", "zcdp").exit_code == 0
     asked = ["trips.parquet", *DOMAIN, "--rho", "0.04", "--ledger", "rho.db", "--rows", "5"]
-    for name, more in (("answers.png", []), ("errors.svg", ["--public"])):
+    model = ["--impossible", "hour < 6"]
+    for name, more in (("answers.png", []), ("errors.svg", ["--public"]), ("model.svg", model)):
         result = run("synthesize", *asked[:-2], "--rows", "5", "--out", f"{name}.csv", "--plot", name, *more)
         assert result.exit_code == 0, result.stderr
         assert (folder / name).stat().st_size > 1000
@@ -233,7 +234,7 @@ def test_a_domain_of_too_many_cells_for_memory_gets_a_model(folder, run):
     (folder / "large.json").write_text(json.dumps(axes))
     for more, message in (
         (["--max-megabytes", "0.1"], "--max-megabytes must be at least 0.32"),
-        (["--plot", "errors.png"], "--plot draws the answers of a histogram, but a model is made"),
+        (["--plot", "errors.png", "--public"], "--public is for the answers of a histogram, but a model is made"),
         (["--workload", "cells"], "--workload cells is not for a model"),
     ):
         result = run("synthesize", *asked, *more)
@@ -278,7 +279,7 @@ def test_combinations_that_no_record_is(folder, run):
         (["--impossible", "hour < 6 or hour >= 6"], "false of some record"),
         (["--impossible", "hour > 1000"], "no declared value of hour passes hour > 1000"),
         (["--impossible", 'city == "x" and hour < 6'], "no declared value of city passes city == 'x'"),
-        (["--impossible", "hour < 6", "--plot", "chart.png"], "leave --plot out"),
+        (["--impossible", "hour < 6", "--plot", "chart.png", "--public"], "leave --public out"),
         (["--nulls", "none"], "--nulls names 'none', which --columns does not"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
 
@@ -141,11 +142,32 @@ def test_a_pipe_hears_nothing_and_a_terminal_how_many(capsys, monkeypatch, tmp_p
     assert "100 of 100 records written" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("made", MADE)
+def test_records_come_from_what_synthesis_returns_as_from_its_estimate(made, tmp_path):
+    domain, path = made.domain, tmp_path / "r.parquet"
+    of_estimate = domain.records(made.estimate, 500, random=SeededRandom(1))
+    assert domain.records(made, 500, random=SeededRandom(1)).equals(of_estimate)
+    assert domain.write_records(made, path, 500, random=SeededRandom(1)) == 500
+    assert pl.read_parquet(path).equals(of_estimate)
+    # As many as were asked for, or else the estimate's total, rounded.
+    assert domain.records(dataclasses.replace(made, rows=321)).height == 321
+    assert domain.records(made).height == domain.records(made.estimate).height == made.frame.height
+
+
+def test_how_many_is_for_estimates_alone():
+    domain = some_domain()
+    with pytest.raises(ParameterError, match=r"n must be left out beside numbers of cells.*already"):
+        domain.records([0, 1], 2)
+    with pytest.raises(ParameterError, match="cells must be integers from 0 to 35, or an estimate"):
+        domain.records(object(), 2)
+
+
 def test_an_estimate_of_another_shape_is_refused():
     other = dpf.Domain({"a": 3})
     for call in (other.records, other.record_batches):
-        with pytest.raises(ParameterError, match="of shape"):
-            call(MADE[0].estimate)
+        for given in (MADE[0].estimate, MADE[1].estimate, *MADE):
+            with pytest.raises(ParameterError, match="of shape"):
+                call(given)
 
 
 def test_dates_lie_in_their_bins_and_nulls_come_back():
@@ -208,3 +230,18 @@ def test_a_schema_says_what_booleans_and_enums_hold():
         dpf.Domain.from_schema(frame, {"n": 5}, columns=["yes"])
     with pytest.raises(dpf.errors.ColumnError, match="none such"):
         dpf.Domain.from_schema(frame, columns=["none such"])
+
+
+def test_a_schema_serves_without_data():
+    kinds = {"yes": pl.Boolean, "kind": pl.Enum(["b", "a"]), "n": pl.Int8()}
+    frame = pl.DataFrame(schema=kinds)
+    for given in (frame.schema, frame.lazy().collect_schema(), kinds):
+        domain = dpf.Domain.from_schema(given, {"n": 5}, nulls=["yes"])
+        assert repr(domain) == "Domain(yes: 3, kind: 2, n: 5)"
+        assert domain.frame(["yes"])["yes"].to_list() == [False, True, None]
+        with pytest.raises(ParameterError, match="without \\['n'\\]"):
+            dpf.Domain.from_schema(given)
+        with pytest.raises(dpf.errors.ColumnError, match="none such"):
+            dpf.Domain.from_schema(given, columns=["none such"])
+        with pytest.raises(ParameterError, match="schema must be left out"):
+            dpf.Domain.from_schema(given, {"n": 5}, schema={"n": pl.Int8})
