@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_CELLS", "JointTables", "plan_tables"]
+__all__ = ["MOST_CELLS", "RECORDS", "JointTables", "plan_tables"]
 
 Attributes = tuple[int, ...]
 #: The columns of a table.
@@ -24,8 +24,8 @@ Table = tuple[Attributes, ...]
 _SHARED = (1, 16, 32, 64, 128)
 #: Tables of so many cells are counted in 16 bits each, twice, in the first cache.
 MOST_CELLS = 1 << 14
-#: A cell costs what a record does: once for each so many records, which are counted at a time.
-_RECORDS = 1 << 16
+RECORDS = 1 << 17
+"""So many records are counted at a time, and a cell costs once for them what a record does."""
 #: Of more marginals than that fewer ways are compared, as each takes its time.
 _FEW_SETS = 20_000
 #: All tables together have at most so many cells, unless the marginals have more.
@@ -111,7 +111,7 @@ def plan_tables(sizes: Sequence[int], sets: Sequence[Attributes]) -> JointTables
         homes = _homes(sizes, sets, own, _share(sizes, used, most))
         tables = set(homes)
         cells = sum(_cells(sizes, [a for column in table for a in column]) for table in tables)
-        cost = len(tables) * _RECORDS + cells
+        cost = len(tables) * RECORDS + cells
         if cost < least and (most == 1 or cells <= max(sum(own), _ALL_CELLS)):
             best, least = homes, cost
     return _planned(tuple(sizes), tuple(sets), _absorbed(sizes, best))

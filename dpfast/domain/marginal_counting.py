@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.blocks import Block, share_blocks
-from dpfast.domain.joint_tables import MOST_CELLS, plan_tables
+from dpfast.domain.joint_tables import MOST_CELLS, RECORDS, plan_tables
 from dpfast.kernels.grouping.marginal_counting import add_sums, count_tables, keep_known
 
 __all__ = ["Codes", "MarginalCounter", "Places"]
@@ -106,7 +106,7 @@ class MarginalCounter:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count the rows of a batch; several threads may add at once."""
-        share_blocks(batch, self.threads, self._work, self._blocks)
+        share_blocks(batch, self.threads, self._work, self._blocks, rows=RECORDS)
 
     def tables(self) -> list[NDArray[np.int64]]:
         """Return the marginals' counts, each in one dimension; nothing can be added afterwards."""
