@@ -236,15 +236,57 @@ def assert_one_line(done, told):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.fixture
+def unread(monkeypatch):
+    """Return a function that turns standard output into a pipe that nobody reads, until the test ends."""
+    before = os.dup(1)
+
+    def unread():
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+        os.close(writer)
+        stream = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # the test closes it
+        monkeypatch.setattr(sys, "stdout", stream)
+        return stream
+
+    yield unread
+    os.dup2(before, 1)
+    os.close(before)
+
+
 @pytest.mark.parametrize("name", [*COMMANDS, "help"])
-def test_a_reader_who_leaves_is_no_error(place, name):
-    """Nobody reads at all, so that every write fails; the code is that of the command, which did all its work."""
+def test_a_reader_who_leaves_is_no_error(place, capfd, unread, name):
+    """Nobody reads at all, so that every write fails; the code is that of the command, which did all its work.
+
+    In this process. What Python does with its streams when it ends is asked of two commands below.
+    """
     arguments, code, _ = COMMANDS.get(name, (["--help"], 0, set()))
     needs_flights(arguments)
+    stream = unread()
+    with pytest.raises(SystemExit) as left:
+        main(arguments, prog_name="dpfast")
+    stream.close()
+    assert (left.value.code, capfd.readouterr().err) == (code, "")
+
+
+@pytest.mark.parametrize("name", ["audit", "help"])
+def test_a_reader_who_leaves_a_process_is_no_error(place, name):
+    """Python flushes what is left at its end, and would say 120."""
+    arguments, code, _ = COMMANDS.get(name, (["--help"], 0, set()))
     process = subprocess.Popen([*DPFAST, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     told = process.stderr.read()
     assert (process.wait(timeout=1200), told) == (code, "")
+
+
+def test_a_stream_that_nobody_reads_is_found_out(unread):
+    """The mutant: a command that writes as a program does fails."""
+    stream = unread()
+    with pytest.raises(BrokenPipeError):
+        print("text", file=stream, flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    stream.close()
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
