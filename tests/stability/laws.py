@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
 
 Data = tuple[int, ...]
 
@@ -15,12 +16,17 @@ def every(universe: Iterable[int], most: int, least: int = 0) -> Iterator[Data]:
         yield from itertools.combinations_with_replacement(sorted(universe), size)
 
 
-def neighbors_of(data: Data, universe: Iterable[int], relation: str) -> set[Data]:
-    """Return all data that differ in one row."""
+def neighbors_of(data: Data, universe: Iterable[int], relation: str) -> frozenset[Data]:
+    """Return all data that differ in one row. The walks of these tests come to the same data again and again."""
+    return _neighbors_of(data, tuple(universe), relation)
+
+
+@lru_cache(maxsize=2**18)
+def _neighbors_of(data: Data, universe: tuple[int, ...], relation: str) -> frozenset[Data]:
     fewer = {data[:k] + data[k + 1 :] for k in range(len(data))}
     if relation == "replace":
-        return {tuple(sorted((*rest, value))) for rest in fewer for value in universe}
-    return fewer | {tuple(sorted((*data, value))) for value in universe}
+        return frozenset(tuple(sorted((*rest, value))) for rest in fewer for value in universe)
+    return frozenset(fewer | {tuple(sorted((*data, value))) for value in universe})
 
 
 def steps_until(data: Data, holds: Callable[[Data], bool], universe: Iterable[int], relation: str, most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ def median(data):
     return data[(len(data) + 1) // 2 - 1] if data else 0
 
 
+@cache
 def excess_of_mixtures(one, other, epsilon):
     """The least delta between two laws: nothing, or a value with Laplace noise."""
     (p, f), (q, g), (_, scale) = one[:2], other[:2], one[2:] and (0, one[2])

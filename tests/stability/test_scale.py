@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -29,12 +30,12 @@ def law(data, relation, chance_of):
 
 
 def largest_excess(relation, epsilon, chance_of):
-    worst = 0.0
-    for data in every(UNIVERSE, 5, least=2):
-        own = law(data, relation, chance_of)
-        for other in neighbors_of(data, UNIVERSE, relation):
-            worst = max(worst, excess(own, law(other, relation, chance_of), epsilon))
-    return worst
+    law_of = cache(lambda data: law(data, relation, chance_of))
+    return max(
+        excess(law_of(data), law_of(other), epsilon)
+        for data in every(UNIVERSE, 5, least=2)
+        for other in neighbors_of(data, UNIVERSE, relation)
+    )
 
 
 @pytest.mark.parametrize("kind", ["optimal", "laplace", "book"])
