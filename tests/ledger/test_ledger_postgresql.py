@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from racing import ABOUT, race_of_eight
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'dpfast[postgresql]'")
 
@@ -23,7 +23,6 @@ from dpfast.errors import BudgetExceededError, LedgerError, ParameterError  # no
 from dpfast.ledger import Charge, Identity, Ledger, postgresql_server  # noqa: E402
 from dpfast.ledger.postgresql_server import Server, Session  # noqa: E402
 
-ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
 CHARGE = Charge.of(0.001, 0, "a count")
 SECRET = "not-to-be-shown"
 SETTINGS = ("synchronous_commit", "transaction_isolation")
@@ -122,30 +121,9 @@ def test_names(about, postgresql, tmp_path):
         Ledger.open(postgresql.url, name="nothing_there")
 
 
-def open_and_spend(about, start, results):
-    start.wait()
-    ledger = Ledger.open(**about, epsilon=0.25)  # missing: all eight try to create it
-    numbers, refused = [], 0
-    for _ in range(5):
-        try:
-            numbers.append(ledger.charge(Charge.of(0.01), **ABOUT))
-        except BudgetExceededError:
-            refused += 1
-    results.put((numbers, refused))
-
-
 def test_eight_processes(about):
     """Soundness rule 11: eight processes create one ledger, race for 25 + 15 charges; exactly 25 succeed."""
-    context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(8), context.Queue()
-    processes = [context.Process(target=open_and_spend, args=(about, start, results)) for _ in range(8)]
-    for process in processes:
-        process.start()
-    outcomes = [results.get(timeout=1200) for _ in processes]
-    for process in processes:
-        process.join()
-    assert sorted(number for numbers, _ in outcomes for number in numbers) == list(range(1, 26))
-    assert sum(refused for _, refused in outcomes) == 15
+    assert race_of_eight(about) == ([*range(1, 26)], 15)
     assert Ledger.open(**about).remaining.epsilon == 0.0
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from racing import race_of_eight
 
 import dpfast
-from dpfast.errors import BudgetExceededError, LedgerError
-from dpfast.ledger import Charge, Ledger
-
-ABOUT = {"dataset": "flights", "privacy_unit": "row", "neighbors": "add_remove"}
+from dpfast.errors import LedgerError
+from dpfast.ledger import Ledger
 
 
 @pytest.fixture
@@ -38,31 +36,10 @@ def crash(what, path, *numbers):
     return done.stdout
 
 
-def open_and_spend(path, start, results):
-    start.wait()
-    ledger = Ledger.open(path, epsilon=0.25)  # missing: all eight try to create it
-    numbers, refused = [], 0
-    for _ in range(5):
-        try:
-            numbers.append(ledger.charge(Charge.of(0.01), **ABOUT))
-        except BudgetExceededError:
-            refused += 1
-    results.put((numbers, refused))
-
-
 def test_eight_processes(tmp_path):
     """Soundness rule 11: eight processes create one ledger, race for 25 + 15 charges; exactly 25 succeed."""
-    context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(8), context.Queue()
     path = tmp_path / "ledger.db"
-    processes = [context.Process(target=open_and_spend, args=(path, start, results)) for _ in range(8)]
-    for process in processes:
-        process.start()
-    outcomes = [results.get(timeout=1200) for _ in processes]
-    for process in processes:
-        process.join()
-    assert sorted(number for numbers, _ in outcomes for number in numbers) == list(range(1, 26))
-    assert sum(refused for _, refused in outcomes) == 15
+    assert race_of_eight({"path": path}) == ([*range(1, 26)], 15)
     with Ledger.open(path) as ledger:
         assert ledger.remaining.epsilon == 0.0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.db", "ledger.db-journal"]
