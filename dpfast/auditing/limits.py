@@ -14,10 +14,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from dpfast.arguments import Number, Real, Whole
@@ -40,6 +41,8 @@ _MOST_EXACT = 500
 #: An excess that is so near to 0 lies a few floats away.
 _NEAR = 2.0**-44
 _TINY = 1e-300
+#: Of more trials no terms are added up.
+_MOST_SUMMED = 2**15
 #: Of more trials Chernoff's bound is taken: the incomplete beta function takes minutes from 10**15 on.
 _MOST_TRIALS = 10**12
 
@@ -128,6 +131,33 @@ def _read(happened: object, trials: object, miss: object) -> tuple[int, int, Fra
     return k, n, _MISS.read_exactly("miss", miss)
 
 
+@lru_cache(maxsize=64)
+def _choices(n: int, k: int) -> int:
+    return math.comb(n, k)
+
+
+def _at_least(k: int, n: int, success: Fraction) -> arb:
+    """Return a ball that holds the probability of k successes or more in n trials, 1 <= k <= n.
+
+    A term of the binomial sum is the one before times odds (n - j) / (j + 1), j the number of successes before, and
+    this ratio falls with j. Where it is below 1 at k, terms are added until they are small; all that follow the last
+    are at most a geometric series with the ratio there, t r / (1 - r), and at least 0. Elsewhere, and of many trials,
+    it is the incomplete beta function, which takes up to thirty times as long.
+    """
+    p = ball(success)
+    if n > _MOST_SUMMED or not 0 < success < 1 or not (odds := ball(success / (1 - success))) * (n - k) < k + 1:
+        return p.beta_lower(k, n - k + 1, regularized=True)
+    term = arb(_choices(n, k)) * p**k * ball(1 - success) ** (n - k)
+    total, least = term, arb(2) ** -(ctx.prec + 8)
+    for j in range(k, n):
+        ratio = odds * (n - j) / (j + 1)
+        if j % 16 == 0 and term < total * least:
+            return total + term * ratio / (1 - ratio) * arb(0.5, 0.5)
+        term *= ratio
+        total += term
+    return total
+
+
 @dataclass(frozen=True)
 class _Tail:
     """The probability that a binomial variable is at least k, 1 <= k <= n, set against the miss.
@@ -171,8 +201,8 @@ class _Tail:
         success = 1 - Fraction(p) if self.mirrored else Fraction(p)
         k, n = self.k, self.n
         if 2 * self.miss <= 1:
-            return ball(success).beta_lower(k, n - k + 1, regularized=True), self.miss, True
-        return ball(1 - success).beta_lower(n - k + 1, k, regularized=True), 1 - self.miss, False
+            return _at_least(k, n, success), self.miss, True
+        return _at_least(n - k + 1, n, 1 - success), 1 - self.miss, False
 
     def _chernoff(self, p: float) -> bool:
         """Return whether Chernoff's bound, exp(-n KL(k / n, p)), is certainly at most the miss: for large n."""

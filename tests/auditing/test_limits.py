@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from dpfast.auditing import lower_limit, upper_limit
+from dpfast.auditing import limits, lower_limit, upper_limit
 from dpfast.auditing.limits import quick_limits
+from dpfast.exact.balls import ball, working_precision
 
 CASES = [(0, 1), (1, 1), (3, 100), (100, 100), (50_000, 100_000), (10, 100_000), (99_990, 100_000), (4 * 10**6, 10**7)]
 
@@ -50,6 +51,30 @@ def test_they_miss_as_seldom_as_they_say(probability):
 def at_least(k, n, p):
     """The exact tail, in rational numbers."""
     return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k, n + 1))
+
+
+@pytest.mark.parametrize("bits", [24, 96, 700])
+@pytest.mark.parametrize("trials", [1, 2, 7, 61, 150])
+def test_sums_of_terms_hold_the_exact_tail(trials, bits):
+    """From far below the share of successes to far above it, where the incomplete beta function is asked."""
+    for k in {1, 1 + trials // 3, 1 + trials // 2, trials}:
+        for p in (Fraction(1, 10**9), Fraction(k, 3 * trials), Fraction(k, trials + 1), Fraction(99, 100), Fraction(1)):
+            with working_precision(bits):
+                tail = limits._at_least(k, trials, p)
+            with working_precision(4_000):
+                assert tail.contains(ball(at_least(k, trials, p))), (k, p)
+            assert tail.rel_accuracy_bits() > bits - 24 or p * trials > k
+
+
+def test_sums_of_terms_and_the_beta_function_agree(monkeypatch):
+    cases = [(9_000, 20_000, Fraction(43, 100)), (12, 20_000, Fraction(1, 10**4)), (16_384, 32_768, Fraction(49, 100))]
+    with working_precision(96):
+        sums = [limits._at_least(*case) for case in cases]
+        monkeypatch.setattr(limits, "_MOST_SUMMED", 0)
+        for case, one in zip(cases, sums, strict=True):
+            other = limits._at_least(*case)
+            assert one.overlaps(other)
+            assert min(one.rel_accuracy_bits(), other.rel_accuracy_bits()) > 64
 
 
 @pytest.mark.parametrize("trials", [1, 2, 7, 61])
