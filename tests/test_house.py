@@ -113,14 +113,18 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+@cache
+def rooms_of(package: Path) -> set[str]:
+    return {path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")}
+
+
 def rooms_imported(path: Path) -> set[str]:
     rooms = {
         "__init__" if name == "dpfast" else name.split(".")[1]
         for name in imported(path)
         if name.split(".")[0] == "dpfast"
     }
-    exists = {room_of(other) for other in sources()}
-    return {room if room in exists else "__init__" for room in rooms} - {room_of(path)}
+    return {room if room in rooms_of(PACKAGE) else "__init__" for room in rooms} - {room_of(path)}
 
 
 def of_files(wrong: Callable[[Path], object]) -> dict[str, object]:
