@@ -36,6 +36,7 @@ from dpfast.synthesis.graphical.estimate import Columns
 from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
 from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL, marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_residuals
+from dpfast.workloads.marginals import Marginals
 
 __all__ = ["MarginalsPlan", "MarginalsRelease", "plan_marginals", "release_marginals"]
 
@@ -56,7 +57,9 @@ def _no_weights() -> Iterator[object]:
 
 #: One for each marginal.
 Weights: TypeAlias = Annotated[Sequence[float] | NDArray[Any] | None, Special(_no_weights, optional=True)]
-OwnSets: TypeAlias = Annotated[Asked | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)]
+OwnSets: TypeAlias = Annotated[
+    Asked | Marginals | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -284,8 +287,8 @@ def plan_marginals(
     domain
         The public values of the columns; nothing of it is read from the data.
     workload
-        The sets of columns whose counts are asked, a list of tuples of names. By default all pairs of columns, or the
-        only one.
+        The sets of columns whose counts are asked: a list of tuples of names, or `dpfast.workloads.marginals`, of
+        which the total is in every set. By default all pairs of columns, or the only one.
     epsilon, delta, rho
         The whole budget: epsilon, perhaps with a delta, or rho. Noise is Gaussian, or Laplace noise where there is no
         delta beside epsilon, which takes far more of it.
