@@ -1,34 +1,29 @@
-"""Domains on the command line: values and bins that options declare, and files that hold them."""
+"""Domains on the command line: values and bins that options declare, and what becomes of other values."""
 
 from __future__ import annotations
 
-import datetime
-import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpfast.cli.errors import CommandError, FileTroubleError, described, shortened
-from dpfast.cli.files import check_file, read_typed_table
-from dpfast.cli.options import choice, combined
+from dpfast.cli.domain_files import OUTSIDE, DomainFile, read_domain_file, typed_values
+from dpfast.cli.errors import CommandError, described, shortened
+from dpfast.cli.options import combined
 from dpfast.cli.queries import read_bins, split_values
-from dpfast.cli.values import read_value
 from dpfast.errors import ParameterError
-from dpfast.rows.durations import shown_duration
+from dpfast.showing import number_of
 
 if TYPE_CHECKING:
     from dpfast.domain import Domain
 
 __all__ = [
-    "axis_document",
     "declared_options",
     "declared_values",
     "domain_options",
+    "left_out_lines",
     "names_of",
     "read_domain",
-    "read_domain_file",
 ]
 
 _DOMAIN_MEND = "declare them: --values sex:f,m, or --bins age:0,30,60, or --domain FILE"
@@ -51,12 +46,11 @@ domain_options: Callable[[Any], Any] = combined(
         help="Or all of them: a .json, as `dpfast domain` writes it, of "
         '{"sex": ["f", "m"], "age": {"bins": [0, 30]}}, or a public table (.parquet, .arrow), whose values they are.',
     ),
-    choice(
+    click.option(
         "--outside",
-        "drop",
-        "null",
-        "clamp",
-        text="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.",
+        type=click.Choice(OUTSIDE),
+        help="Rows with a value that is not declared: left out, counted under null, or given the nearest code or bin.  "
+        "[default: as --domain says, else drop]",
     ),
     click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own."),
 )
@@ -85,92 +79,64 @@ def declared_values(
                 raise CommandError(f"--{option} names {column!r}, which --columns does not; add it")
             if column in declared:
                 raise CommandError(f"--values and --bins name {column!r} twice; give all its values at once")
-            typed = _typed(values, dtypes.get(column), what) if option == "values" else read_bins(column, values, what)
+            typed = (
+                typed_values(values, dtypes.get(column), what)
+                if option == "values"
+                else read_bins(column, values, what)
+            )
             declared[column] = typed
     return declared
-
-
-def axis_document(axis: Any) -> Any:
-    """Return a column's values, or its bins, as a file of a domain has them; dates and times are text."""
-    import polars as pl
-
-    from dpfast.queries import Bins
-
-    if isinstance(axis, Bins):
-        return {"bins": [_plain(edge) for edge in axis.edges]}
-    return [_plain(value) for value in (axis.to_list() if isinstance(axis, pl.Series) else axis)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime.timedelta):
-        return shown_duration(value)
-    return value if value is None or isinstance(value, (str, int, float)) else str(value)
-
-
-def _is_text(dtype: Any) -> bool:
-    import polars as pl
-
-    return dtype is None or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
-
-
-def _typed(written: list[Any], dtype: Any, what: str) -> list[Any]:
-    """Return values as the column's type has them: text, integers, Booleans or dates."""
-    try:
-        return [read_value(value, dtype) if isinstance(value, str) else value for value in written]
-    except ValueError:
-        raise CommandError(
-            f"{what} needs values of the column's type {dtype}; write for example --values year:1,2, --values "
-            "paid:true,false or --values day:2026-01-01"
-        ) from None
-
-
-def read_domain_file(path: str, names: list[str], dtypes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of columns from a public file."""
-    check_file(path, "--domain", ".json", kinds="a JSON, Parquet or Arrow file")
-    if not path.lower().endswith(".json"):
-        frame = read_typed_table(path, "--domain")
-        return {name: frame[name].drop_nulls().unique(maintain_order=True) for name in names if name in frame.columns}
-    mend = 'write {"sex": ["f", "m"], "age": {"bins": [0, 30, 60]}}'
-    try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise FileTroubleError(f"{path!r} cannot be read as JSON; {mend}") from None
-    if not isinstance(read, dict):
-        raise CommandError(f"--domain {path!r} must hold columns and their values; {mend}")
-    declared: dict[str, Any] = {}
-    for name, axis in read.items():
-        if isinstance(axis, dict) and list(axis) == ["bins"] and isinstance(axis["bins"], list):
-            declared[name] = read_bins(name, axis["bins"], f"the column {name!r} of --domain {path!r}")
-        elif isinstance(axis, list) and axis:
-            dtype = dtypes.get(name)
-            declared[name] = axis if _is_text(dtype) else _typed(axis, dtype, f"{name!r} of --domain {path!r}")
-        else:
-            raise CommandError(f"the column {name!r} of --domain {path!r} must have values; {mend}")
-    return {name: axis for name, axis in declared.items() if name in names}
 
 
 def read_domain(
     names: list[str],
     written: dict[str, tuple[str, ...]],
     file: str | None,
-    outside: str,
-    nulls: list[str],
+    outside: str | None,
+    nulls: str | None,
     dtypes: Mapping[str, Any],
 ) -> Domain:
-    """Return the domain that a command line declares, its columns in the order of --columns."""
+    """Return the domain that a command line declares, its columns in the order of --columns.
+
+    What --outside and --nulls say goes before what the file does.
+    """
     from dpfast.aggregation.sources import missing_column
     from dpfast.domain import Domain
 
-    if unknown := [name for name in nulls if name not in names]:
+    own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
+    if unknown := [name for name in own_nulls if name not in names]:
         raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
     if absent := [name for name in names if name not in dtypes]:
         raise missing_column(absent[0], dtypes, "--columns")
-    declared = {} if file is None else read_domain_file(file, names, dtypes)
-    declared |= declared_values(written, names, dtypes)
+    held = DomainFile({}) if file is None else read_domain_file(file, names, dtypes)
+    declared = held.attributes | declared_values(written, names, dtypes)
     missing = [name for name in names if name not in declared]
     if missing:
         raise CommandError(f"the values of {', '.join(missing)} are not declared; {_DOMAIN_MEND}")
     try:
-        return Domain({name: declared[name] for name in names}, outside=outside, nulls=nulls)  # type: ignore[arg-type]
+        return Domain(
+            {name: declared[name] for name in names},
+            outside or held.outside or "drop",  # type: ignore[arg-type]  # one of OUTSIDE
+            nulls=list(held.nulls) if nulls is None else own_nulls,
+        )
     except ParameterError as error:
         raise CommandError(f"the domain does not serve: {described(error)}") from None
+
+
+def left_out_lines(domain: Domain) -> list[str]:
+    """Return a line that says which kinds of rows no cell counts, if there are any such kinds.
+
+    It says what was declared: whether the data have such rows is private.
+    """
+    from dpfast.domain.domain import columns_left_out
+
+    others, nulls = (len(names) for names in columns_left_out(domain))
+    kinds = []
+    if others:
+        kinds.append(f"values that are not declared in {number_of(others, 'column')}")
+    if nulls:
+        kinds.append(f"nulls in {number_of(nulls, 'column')}")
+    if not kinds:
+        return []
+    counted = number_of(len(kinds), "kind")
+    return [f"left out are rows of {counted}, if there are any: {', '.join(kinds)}; --outside null counts them"]

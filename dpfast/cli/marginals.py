@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import domain_options, names_of, read_domain
+from dpfast.cli.domains import domain_options, left_out_lines, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import open_files
 from dpfast.cli.ledgers import open_or_create, shown_path
@@ -66,7 +66,7 @@ def marginals(
     values: tuple[str, ...],
     bins: tuple[str, ...],
     domain: str | None,
-    outside: str,
+    outside: str | None,
     nulls: str | None,
     workload: tuple[str, ...],
     dataset: str | None,
@@ -89,9 +89,8 @@ def marginals(
     if not explain and not (destination.ledger and destination.out):
         raise CommandError("missing option '--ledger' or '--out'; give both, or --explain")
     source = open_files(files, schema)
-    own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
     declared = {"values": values, "bins": bins}
-    axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
+    axes = read_domain(names_of(columns), declared, domain, outside, nulls, source.schema())
     if taken := [name for name in _OWN if name in axes.names]:
         raise CommandError(f"--columns cannot name {taken[0]!r}, which is a column of the result; rename it")
     plan = plan_marginals(axes, _read_sets(workload, axes.names), **given)
@@ -119,7 +118,8 @@ def marginals(
     charged = charge_line(account, place, made.entry, made.spent)
     if not wants_document():
         about = [] if fitted is None else [f"{fitted.guarantee}; they differ by at most {fitted.residual:.3g}"]
-        say("\n".join([*outputs.written(content), *about, charged]), err=outputs.frame is None)
+        said = [*outputs.written(content), *about, charged, *left_out_lines(axes)]
+        say("\n".join(said), err=outputs.frame is None)
         return
     facts: dict[str, Any] = {}
     if fitted is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import axis_document, declared_options, declared_values, names_of
+from dpfast.cli.domain_files import domain_document
+from dpfast.cli.domains import declared_options, declared_values, names_of
 from dpfast.cli.errors import CommandError, FileTroubleError, described, reason_of
 from dpfast.cli.files import open_files
 from dpfast.cli.ledgers import open_or_create, shown_path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["domain"]
 
+#: What becomes of rows with other values.
+_BECOMES = {"null": "counted under null", "drop": "left out", "clamp": "given the nearest bin; else left out"}
 _MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
 
 
@@ -44,7 +47,14 @@ _MEND = "add --private --epsilon 0.5 --ledger FILE to look for them privately"
 @click.option("--number", type=int, default=16, show_default=True, help="About how many bins a column gets.")
 @click.option("--categories", type=int, default=64, show_default=True, help="The most values that a column gets.")
 @click.option("--listed", metavar="COLUMN,...", help="Columns of whole numbers whose values are categories.")
-@choice("--outside", "null", "drop", text="Rows with another value: counted under null, or left out; checked here.")
+@choice(
+    "--outside",
+    "null",
+    "drop",
+    "clamp",
+    text="Rows with another value, as --domain reads it: counted under null, left out, or given the nearest bin.",
+)
+@click.option("--nulls", metavar="COLUMN,...", help="Columns whose nulls are a category of their own.")
 @reading_options
 @click.option("--ledger", metavar="FILE", help="The budget that is charged, with --private.")
 @click.option("--budget-epsilon", type=float, help="Create the ledger with this budget if there is none.")
@@ -60,6 +70,7 @@ def domain(
     private: bool,
     listed: str | None,
     outside: str,
+    nulls: str | None,
     number: int,
     dataset: str | None,
     schema: str | None,
@@ -87,6 +98,9 @@ def domain(
         source = open_files(files, schema)
         known = source.schema()
         names = list(known) if columns is None else names_of(columns)
+        own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
+        if unknown := [one for one in own_nulls if one not in names]:
+            raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
         attributes = declared_values({"values": values, "bins": bins}, names, known)
         charge: list[str] = []
         facts: dict[str, Any] = {}
@@ -105,15 +119,16 @@ def domain(
                 written = declare(known, attributes or None, names)
             except ParameterError as error:
                 raise CommandError(f"{described(error)}; {_MEND}") from None
-        document = {column: axis_document(axis) for column, axis in written.items()}
+        document = domain_document(written, outside, own_nulls)
         _save(target, document, charge)
     finally:
         target.discard()
     if wants_document():
-        write_document(out=destination.out, columns=document, **facts)
+        write_document(out=destination.out, **document, **facts)
         return
-    shown = [f"{column}: {_described(axis)}" for column, axis in document.items()]
-    say("\n".join([f"wrote {destination.out}: {number_of(len(document), 'column')}", *shown, *charge]))
+    shown = [f"{column}: {_described(axis)}" for column, axis in document["columns"].items()]
+    shown.append(f"rows with other values: {_BECOMES[outside]}")
+    say("\n".join([f"wrote {destination.out}: {number_of(len(written), 'column')}", *shown, *charge]))
 
 
 def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[str, Any]) -> DomainProposal:

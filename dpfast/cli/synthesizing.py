@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from dpfast.cli.documents import JSON, ledger_facts, say, wants_document, write_document
-from dpfast.cli.domains import domain_options, names_of, read_domain
+from dpfast.cli.domains import domain_options, left_out_lines, names_of, read_domain
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import open_files, read_typed_table
 from dpfast.cli.filters import read_filters
@@ -91,7 +91,7 @@ _MOST_SETS = 10**6
 def synthesize(
     files: tuple[str, ...],
     columns: str,
-    outside: str,
+    outside: str | None,
     nulls: str | None,
     impossible: tuple[str, ...],
     workload: str | None,
@@ -114,17 +114,16 @@ def synthesize(
         raise CommandError(f"--rows must be a whole number from 1 to {2**31}, but was {rows}")
     if public and destination.plot is None:
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
-    if given["neighbors"] == "replace" and outside != "null":
-        raise CommandError(
-            "--neighbors replace needs --outside null: no row may be left out where their number is public"
-        )
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
     with Outputs(destination, keep=(*files, domain or "", *filter(_is_table, impossible))) as outputs:
         name = dataset_name(files, dataset)
         source = open_files(files, schema)
-        own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
-        axes = read_domain(names_of(columns), declared, domain, outside, own_nulls, source.schema())
+        axes = read_domain(names_of(columns), declared, domain, outside, nulls, source.schema())
+        if given["neighbors"] == "replace" and axes.outside != "null":
+            raise CommandError(
+                "--neighbors replace needs --outside null: no row may be left out where their number is public"
+            )
         given["impossible"] = _read_impossible(impossible)
         models = given["delta"] is not None or given["impossible"] is not None
         queries = _read_workload(workload, axes, models=models)
@@ -144,7 +143,7 @@ def synthesize(
             outputs.save_chart(lambda path: _draw(estimate, path, opened, public=public), "the records were")
         content = f"{number_of(written, 'record')} of {number_of(len(axes.names), 'column')}"
         lines = outputs.written(content) + _described(estimate, axes)
-        lines.append(charge_line(account, place, estimate.entry, estimate.spent))
+        lines += [charge_line(account, place, estimate.entry, estimate.spent), *left_out_lines(axes)]
         if not wants_document():
             say("\n".join(lines), err=outputs.frame is None)
             return
@@ -155,6 +154,7 @@ def synthesize(
             rows=written,
             columns=axes.names,
             shape=axes.shape,
+            outside=axes.outside,
             measured=estimate.rounds.height,
             complete=estimate.complete,
             ledger=ledger_facts(account, place, entry=estimate.entry, charged=estimate.spent),

@@ -69,6 +69,18 @@ class Attribute:
         return labels.extend_constant(None, self.size - self.declared)
 
     @property
+    def counts_nulls(self) -> bool:
+        """Whether a null has a cell."""
+        return self.other is not None or (self.values is not None and self.values.null_count() > 0)
+
+    def drops_others(self, *, clamps: bool) -> bool:
+        """Return whether a value, no null, that was not declared is in no cell, and may be in the data at all."""
+        if self.values is None:
+            return not clamps and (self.other is None or self.nulls_only)
+        both = self.values.dtype == pl.Boolean and self.values.drop_nulls().len() == 2
+        return self.other is None and not both
+
+    @property
     def in_words(self) -> str:
         """What is declared, in a few words."""
         if self.bins is not None:

@@ -42,7 +42,7 @@ from dpfast.queries import Bins
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown
 
-__all__ = ["Domain", "histogram", "possible_cells"]
+__all__ = ["Domain", "columns_left_out", "histogram", "possible_cells"]
 
 
 class Domain(Shown):
@@ -410,6 +410,20 @@ def _read_nulls(nulls: object, attributes: Mapping[str, Values]) -> set[str]:
 def possible_cells(domain: Domain, impossible: object, most_cells: float, enlarge: str) -> tuple[Possible, ...]:
     """Return which cells records can be in, by what is declared impossible; see `dpfast.domain.impossible`."""
     return read_impossible(impossible, domain._attributes, most_cells, enlarge)
+
+
+def columns_left_out(domain: Domain) -> tuple[list[str], list[str]]:
+    """Return the columns whose undeclared values, and those whose nulls, put a record into no cell: by what is public.
+
+    Examples
+    --------
+    >>> columns_left_out(Domain({"sex": ["f", "m"], "age": 100, "works": [False, True]}, "clamp", nulls=["age"]))
+    (['sex'], ['sex', 'works'])
+
+    """
+    attributes, clamps = domain._attributes, domain.outside == "clamp"
+    others = [one.name for one in attributes if one.drops_others(clamps=clamps)]
+    return others, [one.name for one in attributes if not one.counts_nulls]
 
 
 def histogram(data: Data, attributes: Attributes | Domain, outside: Outside = "drop") -> NDArray[np.int64]:

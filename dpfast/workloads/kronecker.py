@@ -64,7 +64,7 @@ class Kronecker(Workload):
     def rows(self, start: Place, stop: Place) -> NDArray[Any]:
         """Return products of the factors' rows."""
         start, stop = self._span(start, stop)
-        places = np.unravel_index(np.arange(start, stop), [len(factor) for factor in self.factors])
+        places = self._places(np.arange(start, stop))
         out = np.ones((stop - start, 1), np.uint8 if self.binary else np.float64)
         if start == stop:
             return np.empty((0, self.cells), out.dtype)
@@ -105,12 +105,20 @@ class Kronecker(Workload):
 
     def frame(self) -> pl.DataFrame:
         """Return the columns of each factor's frame, named with its number behind: ``lower_0``."""
-        places = np.unravel_index(np.arange(len(self)), [len(factor) for factor in self.factors])
+        places = self._places(np.arange(len(self)))
         frames = [
             factor.frame()[place].select(pl.all().name.suffix(f"_{number}"))
             for number, (factor, place) in enumerate(zip(self.factors, places, strict=True))
         ]
         return pl.concat(frames, how="horizontal")
+
+    def _places(self, queries: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return which query of each factor makes each of some queries; of more factors than NumPy has axes, too."""
+        places = []
+        for factor in reversed(self.factors):
+            queries, place = np.divmod(queries, len(factor))
+            places.append(place)
+        return places[::-1]
 
     def _gram(self) -> NDArray[np.float64]:
         out: NDArray[np.float64] = np.ones((1, 1))

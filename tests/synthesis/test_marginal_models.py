@@ -414,3 +414,25 @@ def test_marginals_of_too_many_cells_or_columns_are_refused():
     made = dpf.synthesize(frame, wide, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1.0))
     with pytest.raises(ParameterError, match=r"^columns must be at most 32 columns"):
         made.estimate.marginal(wide.names)
+
+
+def test_a_workload_of_marginals_names_the_sets_of_a_model():
+    """Of a domain with more cells than memory holds; the total is in every set."""
+    names = [f"x{place}" for place in range(40)]
+    rows = pl.DataFrame({name: [0, 1, 2, 3] * 50 for name in names})
+    domain = dpf.Domain(dict.fromkeys(names, 4))
+    asked = {"epsilon": 4.0, "delta": 1e-9, "rounds": 2}
+    workload = dpf.workloads.marginals(domain.shape, attributes=[(1, 0), (), (2, 3)])
+    made = dpf.synthesize(rows, domain, workload, **asked, ledger=dpf.Ledger(epsilon=4.0, delta=1e-9))
+    assert made.estimate.errors()["columns"].to_list() == [["x0", "x1"], ["x2", "x3"]]
+    planned = dpf.plan_marginals(domain, workload, rho=0.1)
+    assert planned.to_frame().equals(dpf.plan_marginals(domain, [("x0", "x1"), ("x2", "x3")], rho=0.1).to_frame())
+    ledger = dpf.Ledger(epsilon=4.0, delta=1e-9)
+    for wrong, message in (
+        (dpf.workloads.marginals((4,) * 39, k=1), "over the cells of the domain"),
+        (dpf.workloads.marginals(domain.shape, k=0), "of the total alone"),
+        (dpf.workloads.total(domain.shape), "a workload of marginals, or a list"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            dpf.synthesize(rows, domain, wrong, **asked, ledger=ledger)
+    assert ledger.spent.epsilon == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -158,3 +159,30 @@ def test_queries_that_cannot_be():
 def test_parameters_that_cannot_be(given):
     with pytest.raises(ParameterError):
         online(**given)
+
+
+def test_it_tells_of_each_update_and_results_do_not_depend_on_threads():
+    """What a function raises that is told leaves no frame that holds the exact answers."""
+    counts, told = np.array([900, 3100, 4200, 5000]), []
+    query = [1, 1, 0, 0]
+    answers = []
+    for threads in (None, 1, 4):
+        online = dpf.PrivateMultiplicativeWeights(
+            counts, epsilon=1.0, updates=4, random=SeededRandom(1), threads=threads, progress=told.append
+        )
+        answers.append([online.answer(query).value, online.answer(query).value])
+        assert told == [0, 1]
+        told.clear()
+    assert answers[0] == answers[1] == answers[2]
+
+    def fail(done):
+        if done:
+            raise RuntimeError("enough")
+
+    online = dpf.PrivateMultiplicativeWeights(counts, epsilon=1.0, updates=4, random=SeededRandom(1), progress=fail)
+    with pytest.raises(RuntimeError, match="enough") as caught:
+        online.answer(query)
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert not any("exact" in frame.f_locals for frame in frames)
+    assert online.remaining == 3
+    assert online.answer(query).source == "hypothesis"

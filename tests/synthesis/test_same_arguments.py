@@ -26,6 +26,7 @@ METHODS = {
     "estimate_histogram": {},
     "mwem": {"workload": PREFIX},
     "matrix_mechanism": {"workload": PREFIX},
+    "PrivateMultiplicativeWeights": {},
     "projection_mechanism": {"workload": PREFIX},
     "boost_queries": {"workload": PREFIX, "samples": 4, "rounds": 4},
 }

@@ -61,6 +61,18 @@ def test_what_needs_cells_is_refused_at_once(kind, call):
         call(workload)
 
 
+def test_a_product_of_more_factors_than_numpy_has_axes():
+    workload = make.kronecker(make.prefix(3), *[make.total(5)] * 98, make.prefix(4))
+    frame = workload.frame()
+    assert frame.shape == (12, 200)
+    # The last factor's queries run fastest, as in a product of few.
+    few = make.kronecker(make.prefix(3), make.prefix(4)).frame()
+    ends = [*frame.columns[:2], *frame.columns[-2:]]
+    assert frame.select(ends).rows() == few.rows()
+    with pytest.raises(ParameterError, match="cells"):
+        workload.rows(0, 1)
+
+
 def test_nothing_is_charged_for_a_histogram_that_cannot_be():
     ledger = dpf.Ledger(epsilon=1.0)
     with pytest.raises(ParameterError):

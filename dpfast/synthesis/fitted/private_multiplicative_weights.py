@@ -13,18 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast.accounting.budget import Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
 from dpfast.accounting.sensitivity import Sensitivity
-from dpfast.arguments import Flag, Number, Special, Whole
+from dpfast.arguments import Flag, Number, Special, Threads, Whole
 from dpfast.errors import LedgerError, ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.ledger.receipt import entry_of
 from dpfast.mechanisms.thresholds.runs import calibrate
 from dpfast.mechanisms.thresholds.sparse_vector import SparseVector
+from dpfast.progress import TellCount, forgetting, read_progress
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Facts, Shown
 from dpfast.synthesis.cell_weights import REPLAYS, TOTAL, Prior, Replays, Total, histogram_shape, public_weights
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload, public_steps
 from dpfast.synthesis.shares import Share, SharedBudget, noise_for, positive_share, read_share, selection_for
+from dpfast.threads import thread_count
 from dpfast.turns import Turns
 from dpfast.weights.model import FittedRows
 from dpfast.workloads import Workload
@@ -119,6 +121,12 @@ class PrivateMultiplicativeWeights(Shown):
         How often all measurements are fitted again after each, at most.
     ledger, dataset, privacy_unit, random
         As for `dpfast.mwem`.
+    threads
+        As all methods on histograms have it. Queries come one after the other, and nothing here is shared among
+        threads: no result, and no time, depends on it.
+    progress
+        Called with the number of updates that were made: 0 before the charge, and after each one. What it returns
+        changes nothing.
 
     Attributes
     ----------
@@ -182,7 +190,11 @@ class PrivateMultiplicativeWeights(Shown):
         dataset: OwnName = None,
         privacy_unit: OwnName = None,
         random: Random = None,
+        threads: Threads = None,
+        progress: TellCount = None,
     ) -> None:
+        thread_count(threads, 1)
+        self._show = read_progress(progress, "the number of updates made")
         self._neighbors = read_neighbors(neighbors)
         given = read_budget(epsilon, delta, rho)
         self.updates = UPDATES.read("updates", updates)
@@ -219,6 +231,7 @@ class PrivateMultiplicativeWeights(Shown):
             ledger, given, random, neighbors=self._neighbors, dataset=dataset, privacy_unit=privacy_unit
         )
         source = random_source(random)
+        self._show(0)  # before the charge: nothing is lost where it raises
         counts = counted(histogram, self.shape)  # what is wrong with its type is found before the charge
         self.entry = entry_of(shared.charge(payment, charges, name))
         largest = 2 ** (_LARGEST_SUM_BITS - _BITS) // cells
@@ -322,7 +335,7 @@ class PrivateMultiplicativeWeights(Shown):
             raise ParameterError(
                 argument, Words("of real coefficients"), allowed, "make cells coarser, or updates fewer"
             )
-        with self._turns.turn():
+        with self._turns.turn(), forgetting():
             return self._answered(workload, ExactWorkload(workload, _BITS))
 
     def _answered(self, workload: Workload, queries: ExactWorkload) -> pl.DataFrame:
@@ -360,6 +373,7 @@ class PrivateMultiplicativeWeights(Shown):
         self._fitted.measure(place, np.asarray(noisy, dtype=np.float64), self._deviation * 2.0**-_BITS)
         self._fitted.replay(1, place)  # the step that `utility` counts on comes first
         self._fitted.replay(self._replays)
+        self._show(self.updates - self._sparse.remaining)
         return float(noisy[0])
 
     def utility(self, queries: Annotated[int, QUERIES], beta: Annotated[float, BETA] = 0.05) -> float:

@@ -30,6 +30,7 @@ from dpfast.synthesis.graphical.constraints import read_constraints
 from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
+from dpfast.workloads.marginals import Marginals
 
 __all__ = ["BYTES_OF_CELL", "MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
 
@@ -60,9 +61,22 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
     return Candidates(domain.shape, sets)
 
 
+def _sets_of(workload: Marginals, domain: Domain) -> list[Attributes]:
+    """Return the sets of attributes that a workload of marginals asks for; the total is in each of them."""
+    if workload.shape != domain.shape:
+        mend = "make it over domain.shape"
+        raise ParameterError("workload", Words(f"of shape {workload.shape}"), "over the cells of the domain", mend)
+    sets = [places for places in workload.attributes if places]
+    if not sets:
+        raise ParameterError("workload", Words("of the total alone"), "of some columns", "ask for marginals of k=1")
+    return sets
+
+
 def read_sets(workload: object, domain: Domain) -> list[Attributes]:
-    """Return sets of attributes that are named, each ascending."""
-    allowed = "None, or a list of tuples of the domain's columns, each once"
+    """Return sets of attributes that are named, or that a workload of marginals is over, each ascending."""
+    if isinstance(workload, Marginals):
+        return _sets_of(workload, domain)
+    allowed = "None, a workload of marginals, or a list of tuples of the domain's columns, each once"
     mend = 'for more cells than a histogram can have, write for example [("age", "sex"), ("age", "city")]'
     if not isinstance(workload, (list, tuple)) or not workload:
         raise ParameterError("workload", workload, allowed, mend)

@@ -18,6 +18,7 @@ from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
 from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
+from dpfast.workloads.marginals import Marginals
 
 __all__ = ["OwnSets", "Weights", "read_weights", "read_workload"]
 
@@ -35,7 +36,9 @@ def _no_weights() -> Iterator[object]:
 
 #: One for each marginal.
 Weights: TypeAlias = Annotated[Sequence[float] | NDArray[Any] | None, Special(_no_weights, optional=True)]
-OwnSets: TypeAlias = Annotated[Asked | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)]
+OwnSets: TypeAlias = Annotated[
+    Asked | Marginals | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)
+]
 
 
 def read_workload(workload: object, domain: Domain) -> list[Attributes]:

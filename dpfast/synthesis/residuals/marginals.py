@@ -300,8 +300,8 @@ def plan_marginals(
     domain
         The public values of the columns; nothing of it is read from the data.
     workload
-        The sets of columns whose counts are asked, a list of tuples of names. By default all pairs of columns, or the
-        only one.
+        The sets of columns whose counts are asked: a list of tuples of names, or `dpfast.workloads.marginals`, of
+        which the total is in every set. By default all pairs of columns, or the only one.
     epsilon, delta, rho
         The whole budget: epsilon, perhaps with a delta, or rho. Noise is Gaussian, or Laplace noise where there is no
         delta beside epsilon, which takes far more of it.
