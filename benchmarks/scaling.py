@@ -300,10 +300,23 @@ def write(found: dict[str, dict[int, Figures]], folder: Path, out: Path, chart: 
         f"![Cost per row]({picture})\n\n{bend(rows)}\n\n{by_size}\n\n"
         "Goals at 1,000,000,000 rows: a peak below 1,000 MB, and at most half of the time of Polars.\n\n"
         f"Units, {ROWS_OF_A_UNIT} rows each on average, bounded to 2 keys and one row of each, within "
-        f"{UNIT_MEMORY / 1e6:g} MB beyond what is loaded:\n\n{by_unit}\n\n"
+        f"{UNIT_MEMORY / 1e6:g} MB beyond what is loaded:\n\n{by_unit}\n\n{_WHERE_UNITS_BEND}\n\n"
         f"`dpf.answer` in batches of {BATCH_QUERIES:,} queries, each with its own epsilon, charged to a ledger in a "
-        f"file:\n\n{by_query}\n"
+        f"file:\n\n{by_query}\n\n{_WHERE_QUERIES_BEND}\n"
     )
+
+
+#: Where costs bend that have no chart, and why.
+_WHERE_UNITS_BEND = (
+    "Few rows cost what opening the file, the plan and the charge take. Rows that outgrow the memory are dealt by "
+    "their units into parts of an encrypted file, and each part is read again when all are dealt; a part that is still "
+    "too large is dealt once more. A row is then written and read once or twice beside being decoded, and its unit's "
+    "number is found in a table that no cache holds."
+)
+_WHERE_QUERIES_BEND = (
+    "A batch costs some milliseconds, however few queries it has: a transaction of the ledger that is on the disk when "
+    "it ends. From a million queries a batch on, noise with a scale of its own and the charge of each query are left."
+)
 
 
 def main() -> None:

@@ -24,8 +24,10 @@ from dpfast.ledger.receipt import Receipt, entry_of
 from dpfast.pages.reported import Reported
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown, number_of
+from dpfast.synthesis.graphical.answering import MOST_AXES, answer_by_marginals
 from dpfast.synthesis.graphical.errors import PairErrors
 from dpfast.synthesis.graphical.rounds import ModelRounds
+from dpfast.workloads.workload import AskedOfAny
 
 if TYPE_CHECKING:
     import altair as alt
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "ModelEstimate"]
 
-#: Every NumPy has arrays of so many axes.
-_MOST_AXES = 32
 #: Attributes by their names.
 Columns: TypeAlias = Annotated[
     Sequence[str], Special(lambda: (5, None, 0.5, "x", b"x", [], ["none such"], [5], [["x"]], object()))
@@ -129,12 +129,47 @@ class ModelEstimate(Reported, Shown):
 
         """
         places = read_places(columns, self.names)
-        if len(places) > _MOST_AXES:
-            raise ParameterError("columns", columns, f"at most {_MOST_AXES} columns", "ask for fewer of them at once")
+        if len(places) > MOST_AXES:
+            raise ParameterError("columns", columns, f"at most {MOST_AXES} columns", "ask for fewer of them at once")
         check_size(math.prod(self.shape[place] for place in places), "columns", "cells")
         order = sorted(places)
-        table = self._grouping.spread(tuple(order), self._marginals.marginal(tuple(order)))
-        return table.transpose([order.index(place) for place in places]).copy()
+        return self._table(tuple(order)).transpose([order.index(place) for place in places]).copy()
+
+    def answer(self, workload: AskedOfAny) -> NDArray[np.float64]:
+        """Return the estimated answers of a workload over the domain, of any number of cells.
+
+        Each is computed from the counts over the attributes that it is about: those of its marginal, or the factors of
+        its product that are not `dpfast.workloads.total`. Nothing is spent.
+
+        Parameters
+        ----------
+        workload
+            One of `dpfast.workloads` over the domain's shape.
+
+        Raises
+        ------
+        ParameterError
+            It is over other cells, or about more attributes together than a table can have cells.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> rows = pl.DataFrame({f"x{i}": [0, 1, 2, 3] * 500 for i in range(40)})
+        >>> domain = dpf.Domain({name: 4 for name in rows.columns})
+        >>> ledger = dpf.Ledger(epsilon=2.0, delta=1e-9)
+        >>> model = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger).estimate
+        >>> others = dpf.workloads.total(domain.shape[:39])
+        >>> model.answer(dpf.workloads.kronecker(others, dpf.workloads.prefix(4))).shape
+        (4,)
+
+        """
+        return answer_by_marginals(workload, self.shape, self._table)
+
+    def _table(self, places: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return the counts over some attributes, ascending."""
+        if not places:
+            return np.array(self.total)
+        return self._grouping.spread(places, self._marginals.marginal(places))
 
     def errors(self) -> pl.DataFrame:
         """Return how far the model may be from the data: a row for each set of columns that it was made for.
