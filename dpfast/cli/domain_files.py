@@ -97,9 +97,9 @@ def read_domain_file(path: str, names: list[str], dtypes: Mapping[str, Any]) -> 
         held = [name for name in names if name in frame.columns]
         return DomainFile({name: frame[name].drop_nulls().unique(maintain_order=True) for name in held})
     try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise FileTroubleError(f"{path!r} cannot be read as JSON; {_MEND}") from None
+        read = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_named_once)
+    except (OSError, ValueError, RecursionError):
+        raise FileTroubleError(f"{path!r} cannot be read as JSON, with each name once; {_MEND}") from None
     if not isinstance(read, dict):
         raise CommandError(f"--domain {path!r} must hold columns and their values; {_MEND}")
     outside: str | None = None
@@ -112,9 +112,21 @@ def read_domain_file(path: str, names: list[str], dtypes: Mapping[str, Any]) -> 
     return DomainFile(known, outside, tuple(name for name in nulls if name in known))
 
 
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, of which Python would keep the last of two values of one name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
 def _settings(path: str, read: dict[str, Any]) -> tuple[str, list[str], dict[str, Any]]:
     """Return what becomes of other values, the columns whose nulls are a category, and the columns."""
     outside, nulls, columns = read["outside"], read.get("nulls", []), read.get("columns")
+    if unknown := [name for name in read if name not in ("outside", "nulls", "columns")]:
+        raise CommandError(
+            f'--domain {path!r} may hold "outside", "nulls" and "columns", but holds {shortened(unknown[0])}'
+        )
     if outside not in OUTSIDE:
         raise CommandError(f'"outside" of --domain {path!r} must be drop, null or clamp, but was {shortened(outside)}')
     if not isinstance(columns, dict) or not columns:

@@ -111,15 +111,24 @@ def marginals(
             made = run_charged(
                 lambda: plan.run(source, ledger=account, dataset=name, progress=progress), cost, place, progress
             )
-        fitted = made.fit() if fit else None
+        fitted, stopped = None, None
+        if fit:
+            try:
+                fitted = made.fit()
+            except (KeyboardInterrupt, MemoryError) as error:
+                stopped = error  # what was paid for is written all the same
         frame = _listed(plan, fitted or made)
         outputs.save_frame(frame)
     content = f"{number_of(frame.height, 'count')} of {number_of(len(plan.columns), 'marginal')}"
     charged = charge_line(account, place, made.entry, made.spent)
     if not wants_document():
         about = [] if fitted is None else [f"{fitted.guarantee}; they differ by at most {fitted.residual:.3g}"]
+        if stopped is not None:
+            about = ["the fit was stopped: these are the counts as they were measured, which are paid for"]
         said = [*outputs.written(content), *about, charged, *left_out_lines(axes)]
         say("\n".join(said), err=outputs.frame is None)
+        if stopped is not None:
+            raise stopped
         return
     facts: dict[str, Any] = {}
     if fitted is not None:
@@ -131,6 +140,8 @@ def marginals(
         ledger=ledger_facts(account, place, entry=made.entry, charged=made.spent),
         **facts,
     )
+    if stopped is not None:
+        raise stopped
 
 
 def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[str, ...]] | None:

@@ -194,6 +194,8 @@ def _log_shares(sizes: Sequence[int], cliques: Sequence[Attributes], tables: Seq
     found = {}
     for attribute, place in homes.items():
         counts = View(sizes, cliques[place], (attribute,)).sums(tables[place])
-        kept = np.maximum(counts, _LEAST_SHARE * counts.sum() / counts.size)
+        # Where noise left no count at all, nothing is known of the shares.
+        least = _LEAST_SHARE * counts.sum() / counts.size or 1.0
+        kept = np.maximum(counts, least)
         found[attribute] = np.log(kept / kept.sum())
     return found

@@ -10,6 +10,8 @@ import pytest
 
 import dpfast as dpf
 
+from .conftest import one_line
+
 
 @pytest.fixture(autouse=True)
 def people(tmp_path, monkeypatch):
@@ -136,6 +138,7 @@ def test_a_column_may_have_the_name_of_a_setting(run):
         ({"outside": "null"}, '"columns" of --domain'),
         ({"outside": "null", "nulls": ["job"], **NULLED}, '"nulls" of --domain'),
         ({"outside": "null", "nulls": 5, **NULLED}, '"nulls" of --domain'),
+        ({"outside": "null", "null": ["sex"], **NULLED}, 'may hold "outside", "nulls" and "columns", but holds null'),
     ],
 )
 def test_a_file_that_says_what_cannot_be_is_refused(run, document, message):
@@ -160,3 +163,12 @@ def test_durations_come_back(run):
     )
     assert made.exit_code == 0, made.output
     assert pl.read_parquet("made.parquet").schema == {"wait": pl.Duration("us")}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"sex": ["f"], "sex": ["m"], "age": {"bins": [0, 30]}}'])
+def test_a_file_without_end_or_with_a_column_twice_is_refused(run, text):
+    Path("domain.json").write_text(text)
+    made = run(*ASKED, *LEDGER)
+    assert made.exit_code != 0
+    assert "cannot be read as JSON, with each name once" in one_line(made)
+    assert not Path("other.db").exists()

@@ -7,6 +7,8 @@ import json
 import polars as pl
 import pytest
 
+from dpfast.synthesis.residuals.marginals import MarginalsRelease
+
 from .conftest import one_line
 
 ASKED = ["trips.parquet", "--columns", "city,hour", "--values", "city:Oslo,Rome,Bonn,Graz", "--bins", "hour:0,12,24"]
@@ -65,6 +67,17 @@ def test_fitted_counts_are_nonnegative_and_say_what_they_are(folder, run):
     assert made["count"].min() >= 0.0
     sums = made.group_by("marginal").agg(pl.col("count").sum())["count"].to_list()
     assert max(sums) - min(sums) < 1.0
+
+
+def test_what_is_paid_for_is_written_when_the_fit_is_stopped(folder, run, monkeypatch):
+    def stopped(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MarginalsRelease, "fit", stopped)
+    result = run("marginals", *ASKED, *BUDGET, *LEDGER, "--fit", "--out", "made.parquet")
+    assert result.exit_code != 0
+    assert "the fit was stopped: these are the counts as they were measured, which are paid for" in result.stdout
+    assert pl.read_parquet("made.parquet").columns == ["marginal", "city", "hour", "count", "deviation"]
 
 
 def test_a_fit_of_one_marginal_belongs_to_a_table(folder, run):
