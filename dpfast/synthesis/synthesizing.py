@@ -36,7 +36,7 @@ from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.estimate import Columns, ModelEstimate
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelRequest, asked_sets
 from dpfast.workloads import marginals
-from dpfast.workloads.workload import WORKLOAD, OwnQueries, Workload
+from dpfast.workloads.workload import WORKLOAD, AskedOfAny, OwnQueries, Workload
 
 __all__ = ["DOMAIN", "READING", "Synthesis", "groups_of", "makes_model", "synthesize"]
 
@@ -127,6 +127,25 @@ class Synthesis(Reported, Shown):
         others = tuple(place for place in range(len(self.domain.shape)) if place not in places)
         table: NDArray[np.float64] = self.estimate.histogram.sum(axis=others)
         return table.transpose(np.argsort(np.argsort(places))).copy()
+
+    def answer(self, workload: AskedOfAny) -> NDArray[np.float64]:
+        """Return the estimated answers of a workload over the domain.
+
+        Parameters
+        ----------
+        workload
+            One of `dpfast.workloads` over ``domain.shape``; of a model, of any number of cells, as for
+            `ModelEstimate.answer`.
+
+        Raises
+        ------
+        ParameterError
+            It is over other cells, or about more columns together than a table can have cells.
+
+        """
+        if isinstance(self.estimate, ModelEstimate):
+            return self.estimate.answer(workload)
+        return np.asarray(_over(workload, self.domain).answer(self.estimate.histogram), np.float64)
 
     @property
     def spent(self) -> ShownAmounts:
@@ -358,6 +377,11 @@ def _read_workload(workload: object, domain: Domain) -> Workload:
     check_cells(domain.cells, "domain")
     if workload is None:
         return marginals(domain.shape, min(2, len(domain.shape)))
+    return _over(workload, domain)
+
+
+def _over(workload: object, domain: Domain) -> Workload:
+    """Return a workload, or refuse one over other cells."""
     asked = WORKLOAD.read("workload", workload)
     if asked.shape != domain.shape:
         mend = f"make it over {domain.shape}, the domain's shape"

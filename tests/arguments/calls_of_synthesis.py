@@ -191,6 +191,7 @@ SYNTHESIS = [
     of("PseudoMarginals.report", FITTED.report, path=FILE.with_name("fitted.html"), overwrite=True),
     of("Synthesis.marginal", MADE.marginal, columns=["b", "a"]),
     of("ModelEstimate.marginal", MODEL.marginal, columns=["a"]),
+    of("Synthesis.answer", MADE.answer, workload=dpf.workloads.marginals(MADE.domain.shape, k=1)),
     of("ModelEstimate.answer", MODEL.answer, workload=dpf.workloads.marginals(MODEL.shape, k=1)),
     of("ModelEstimate.draw_codes", MODEL.draw_codes, n=10),
     of("ModelEstimate.draw_parts", MODEL.draw_parts, n=10, most=5),

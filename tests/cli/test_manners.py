@@ -66,10 +66,10 @@ COMMANDS = {
     "report": (["report", "ledger.db", "--out", "out.html"], 0, {"out", "allotment", "ledger"}),
     "answer": ([*ANSWER, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
     "select": ([*SELECT, "--out", "out.csv"], 0, {"out", "rows", "columns", "ledger"}),
-    "domain": ([*DOMAIN, "--out", "out.json"], 0, {"out", "columns", "ledger"}),
+    "domain": ([*DOMAIN, "--out", "out.json"], 0, {"out", "columns", "nulls", "outside", "ledger"}),
     "synthesize": (
         [*SYNTHESIZE, "--out", "out.csv"], 0,
-        {"out", "plot", "report", "rows", "columns", "shape", "measured", "complete", "ledger"},
+        {"out", "plot", "report", "rows", "columns", "outside", "shape", "measured", "complete", "ledger"},
     ),
     "bench": (
         ["bench", "accounting", "--only", "Laplace answers", "--quick"],

@@ -87,3 +87,11 @@ def test_what_it_cannot_answer_is_refused_in_one_line(model, many):
         with pytest.raises(ParameterError, match=said) as caught:
             estimate.answer(workload)
         assert "\n" not in str(caught.value)
+
+
+def test_records_of_a_histogram_answer_too():
+    frame = pl.DataFrame({"a": [0, 1, 2] * 40, "b": [0, 1] * 60})
+    made = dpf.synthesize(frame, dpf.Domain({"a": 3, "b": 2}), epsilon=5.0, ledger=dpf.Ledger(epsilon=5))
+    np.testing.assert_allclose(made.answer(W.marginals((3, 2), attributes=[(0,)])), made.marginal(["a"]))
+    with pytest.raises(ParameterError, match="over the cells of the domain"):
+        made.answer(W.prefix(6))

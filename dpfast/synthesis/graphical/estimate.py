@@ -157,9 +157,9 @@ class ModelEstimate(Reported, Shown):
         >>> rows = pl.DataFrame({f"x{i}": [0, 1, 2, 3] * 500 for i in range(40)})
         >>> domain = dpf.Domain({name: 4 for name in rows.columns})
         >>> ledger = dpf.Ledger(epsilon=2.0, delta=1e-9)
-        >>> model = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger).estimate
+        >>> made = dpf.synthesize(rows, domain, epsilon=2.0, delta=1e-9, rounds=5, ledger=ledger)
         >>> others = dpf.workloads.total(domain.shape[:39])
-        >>> model.answer(dpf.workloads.kronecker(others, dpf.workloads.prefix(4))).shape
+        >>> made.answer(dpf.workloads.kronecker(others, dpf.workloads.prefix(4))).shape
         (4,)
 
         """

@@ -49,8 +49,8 @@ def _no_deviations() -> Iterator[object]:
     yield from (0, -1.0, math.nan, math.inf, True, "1", [], [0.0], [1.0] * 10_001, [math.nan], [None], object(), 1e-300)
 
 
-#: Noisy counts, by the names of their columns.
-NoisyMarginals: TypeAlias = Annotated[Mapping[tuple[str, ...], ArrayLike], Special(_no_marginals)]
+#: Noisy counts, by tuples of their columns' names. (To a type checker a mapping of pairs is none of longer tuples.)
+NoisyMarginals: TypeAlias = Annotated[Mapping[Any, ArrayLike], Special(_no_marginals)]
 #: The deviation of the noise: of all counts, or one for each marginal.
 Deviations: TypeAlias = Annotated[Numeric | Sequence[float], Special(_no_deviations)]
 

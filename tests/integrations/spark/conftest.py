@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+# Its examples would be looked for, and it imports Spark.
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["cluster_job.py"]
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None and (
     shutil.which("java") is not None or bool(os.environ.get("JAVA_HOME"))
 )
