@@ -306,7 +306,7 @@ def test_rounds_can_be_ended_early():
     ("given", "message"),
     [
         ({"max_megabytes": 0.001}, "max_megabytes must be"),
-        ({"workload": [("x0", "none such")]}, "workload must be None, or a list"),
+        ({"workload": [("x0", "none such")]}, "workload must be None, a workload of marginals, or a list"),
         ({"workload": dpf.workloads.prefix(4)}, "workload must be"),
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"selection": "permute_and_flip"}, 'selection must be "exponential" for a model'),
