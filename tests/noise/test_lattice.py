@@ -162,7 +162,9 @@ def test_floats_saturate(mechanism, seed):
     assert (up == largest).mean() > 0.4
     down = released(mechanism, 0.0, 1e60, seed, np.float32)
     assert ((np.abs(down) == largest) | (down == 0)).all()
-    assert (down == 0).sum() < 10
+    # A grid of at most scale / 1,024 has zero with a chance below .4 / 1,024 for Gaussian noise and .5 / 1,024 for
+    # Laplace's: of 20,000 values 9.8 are zero on average, and 60 or more with probability 2e-27.
+    assert (down == 0).sum() < 60
     # At scale 2**960 the noise is a millionth of the last bit of the largest float64: it stays, and stays finite.
     assert (released(mechanism, np.finfo(np.float64).max, 2.0**960, seed) == np.finfo(np.float64).max).all()
 
