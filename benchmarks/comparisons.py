@@ -242,12 +242,12 @@ COMPARISONS = (
     Comparison(
         "Gaussian, float64", "NumPy's normal alone", 10**7, _noise("gaussian", np.float64), 9.0, goal_of_avx2=6.0
     ),
-    Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads("laplace", np.int64), 1.7),
+    Comparison("Laplace, int64, two threads", "one thread", 10**7, _two_threads("laplace", np.int64), 1.8),
     Comparison(
-        "Laplace, int64, scale 10^4, two threads", "one thread", 10**7, _two_threads("laplace", np.int64, 1e4), 1.7
+        "Laplace, int64, scale 10^4, two threads", "one thread", 10**7, _two_threads("laplace", np.int64, 1e4), 1.8
     ),
-    Comparison("Laplace, float64, two threads", "one thread", 10**7, _two_threads("laplace", np.float64), 1.7),
-    Comparison("Gaussian, float64, two threads", "one thread", 10**7, _two_threads("gaussian", np.float64), 1.7),
+    Comparison("Laplace, float64, two threads", "one thread", 10**7, _two_threads("laplace", np.float64), 1.8),
+    Comparison("Gaussian, float64, two threads", "one thread", 10**7, _two_threads("gaussian", np.float64), 1.8),
     Comparison("Count into 10^6 integer keys", "Polars group_by", 10**7, _integer_keys, 0.35, at_least=False),
     Comparison("Count by day and shop (10^6 keys)", "Polars group_by", 10**7, _combined_keys, 0.35, at_least=False),
     Comparison("Count into 10^6 string keys", "Polars group_by", 10**7, _string_keys, 1.25, at_least=False),
