@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpfast.graphical.elimination import cells_of
 from dpfast.graphical.shared_marginals import SharedMarginals
 from dpfast.graphical.views import View
 from dpfast.kernels.graphical.local_consistency import entropy_cells, least_squares_cells
+from dpfast.progress import silent
 
 __all__ = ["LocalFit", "Method", "fit_locally"]
 
@@ -115,8 +117,11 @@ class _Dual:
                 found[place][row] = view.sums(table)
         return found
 
-    def maximise(self, total: float, tolerance: float, most: int) -> LocalFit:
-        """Return the fit whose tables agree within the tolerance, or that of the last step."""
+    def maximise(self, total: float, tolerance: float, most: int, tell: Callable[[int, float], object]) -> LocalFit:
+        """Return the fit whose tables agree within the tolerance, or that of the last step.
+
+        ``tell`` hears how many steps are done, and how far apart tables are.
+        """
         duals = before = self.shared.zeros()
         speed = 1.0
         for done in range(most + 1):
@@ -124,6 +129,7 @@ class _Dual:
             ahead = [now + (speed - 1.0) / faster * (now - old) for now, old in zip(duals, before, strict=True)]
             sums = self.fill(ahead)
             apart = self.shared.disagreement(sums, total)
+            tell(done, apart)
             if apart <= tolerance or done == most:
                 break
             step = self.shared.steps(self.shared.lacking(sums, total))
@@ -142,6 +148,7 @@ def fit_locally(
     deviations: Sequence[float],
     total: float,
     method: Method,
+    tell: Callable[[str], object] = silent,
 ) -> LocalFit:
     """Return pseudo-marginals fitted to noisy marginals.
 
@@ -161,14 +168,21 @@ def fit_locally(
         What the tables shall add up to; not below 0.
     method
         "least_squares" or "entropy".
+    tell
+        Hears after every step how far the fit has come.
 
     """
+
+    def step(name: str, done: int, apart: float) -> None:
+        tell(f"fitting marginals by {name}, step {done} of at most {_MOST_STEPS:,}: they differ by {apart:.3g}")
+
     if not total > 0.0:
         return LocalFit([np.zeros(own.size) for own in values], 0.0, 0)
     tolerance = TOLERANCE * total
     softness = [one * one for one in deviations]
     levels = [own / soft for own, soft in zip(values, softness, strict=True)]
-    plain = _Dual(sizes, cliques, shared, levels, softness, least_squares_cells).maximise(total, tolerance, _MOST_STEPS)
+    dual = _Dual(sizes, cliques, shared, levels, softness, least_squares_cells)
+    plain = dual.maximise(total, tolerance, _MOST_STEPS, partial(step, "least squares"))
     if method == "least_squares":
         return plain
     even = _log_shares(sizes, cliques, plain.tables)
@@ -181,8 +195,9 @@ def fit_locally(
         level += math.log(total / soft)
         for attribute in clique:
             View(sizes, clique, (attribute,)).add(level, even[attribute])
-    del plain
-    return _Dual(sizes, cliques, shared, levels, softness, entropy_cells).maximise(total, tolerance, _MOST_STEPS)
+    del plain, dual
+    softer = _Dual(sizes, cliques, shared, levels, softness, entropy_cells)
+    return softer.maximise(total, tolerance, _MOST_STEPS, partial(step, "entropy"))
 
 
 def _log_shares(sizes: Sequence[int], cliques: Sequence[Attributes], tables: Sequence[Floats]) -> dict[int, Floats]:

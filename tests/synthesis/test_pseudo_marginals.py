@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import dpfast as dpf
 from benchmarks.census import SIZES, make_records
+from dpfast import progress
 from dpfast.errors import ParameterError
 from dpfast.testing import SeededRandom
 
@@ -50,6 +52,17 @@ def measured(sets=PAIRS, seed=1, scale=8.0, domain=DOMAIN, rows=1_000):
 @pytest.fixture
 def fitted():
     return dpf.fit_marginals(DOMAIN, measured()[1], 8.0, total=1_000)
+
+
+def test_a_terminal_hears_how_far_a_long_fit_has_come_and_a_pipe_does_not(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_QUIET", 0.0)
+    noisy = measured()[1]
+    dpf.fit_marginals(DOMAIN, noisy, 8.0, total=1_000)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    dpf.fit_marginals(DOMAIN, noisy, 8.0, total=1_000)
+    said = capsys.readouterr().err
+    assert said.index("fitting marginals by least squares, step 0 of at most 2,000") < said.index("by entropy, step 1 ")
 
 
 @pytest.mark.parametrize("method", ["entropy", "least_squares"])

@@ -18,6 +18,7 @@ from dpfast.errors import ParameterError, Words
 from dpfast.graphical.local_consistency import Method, fit_locally
 from dpfast.graphical.shared_marginals import shared_sets
 from dpfast.ledger.receipt import Receipt
+from dpfast.progress import TerminalLine
 from dpfast.showing import number_of
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES
 from dpfast.synthesis.relaxed.estimate import LEAST_DEVIATION, Measured, PseudoMarginals
@@ -165,7 +166,8 @@ def fit_measured(
         sums = [float(own.sum()) for own in measured.values]
         total = math.fsum(w * s for w, s in zip(weights, sums, strict=True)) / math.fsum(weights)
     total = max(total, 0.0)
-    fit = fit_locally(domain.shape, cliques, shared, measured.values, measured.deviations, total, method)
+    with TerminalLine() as line:
+        fit = fit_locally(domain.shape, cliques, shared, measured.values, measured.deviations, total, method, line)
     return PseudoMarginals(domain, measured, fit, total, method, max_megabytes, spent, paid)
 
 
