@@ -21,6 +21,7 @@ from dpfast.errors import ParameterError
 from .folder import files_of, read_counts
 from .made_lines import MADE_LINES
 from .made_planes import MADE_PLANES
+from .made_tables import MADE_TABLES, SHAPES
 from .real import REAL, real_counts
 from .shapes import LINES, PLANES, coarsened, histogram
 
@@ -41,7 +42,7 @@ class Dataset:
     name, kind
         What it is called, and one of `KINDS`.
     axes
-        1 or 2.
+        1, 2, or those of a table of one shape.
     shares
         From a shape to how likely each cell is: float64 of that shape, of sum 1.
     finest
@@ -94,6 +95,11 @@ def _made(name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return _normalised(MADE_PLANES[name](generator, shape[0]))
 
 
+@lru_cache(_MANY)
+def _made_table(family: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return _normalised(MADE_TABLES[family](np.random.default_rng(number_of(family, shape)), shape))
+
+
 def _coarse(counts: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
     return _normalised(coarsened(counts, shape[0]) if counts.shape != shape else counts)
 
@@ -113,12 +119,21 @@ def _from_file(path: Path, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return _coarse(read_counts(path), shape)
 
 
+def _kind(family: str) -> str:
+    return "held out" if is_held_out(family) else "made"
+
+
 def known() -> dict[str, Dataset]:
     """Return all made-up, published and real datasets by name; real ones where their packages are installed."""
     found = [
-        Dataset(name, "held out" if is_held_out(name) else "made", axes, partial(_made, name))
+        Dataset(name, _kind(name), axes, partial(_made, name))
         for axes, families in ((1, MADE_LINES), (2, MADE_PLANES))
         for name in families
+    ]
+    found += [
+        Dataset(f"{name}, {len(shape)} axes", _kind(name), len(shape), partial(_made_table, name), shape)
+        for name in MADE_TABLES
+        for shape in SHAPES
     ]
     found += [
         Dataset(name, "published shape", len(shape.shape), partial(_published, name), shape.shape)

@@ -23,6 +23,8 @@ def main() -> None:
     started = time.perf_counter()
     results = measured(QUICK if arguments.quick else FULL, only=arguments.only)
     if arguments.only is not None:
+        if results.is_empty():
+            parser.error(f"--only {arguments.only!r} names no algorithm; results.csv has their names")
         before = pl.read_csv(HERE / "results.csv", schema_overrides={"domain": pl.String})
         results = pl.concat([before.filter(pl.col("algorithm") != arguments.only), results.select(before.columns)])
     text = report(results)

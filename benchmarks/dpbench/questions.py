@@ -17,15 +17,19 @@ _RANDOM, _SEED = 2000, 2000
 #: Beyond these, mechanisms that work out their noise query by query have too many.
 _MOST_ALL_RANGES = 2**15
 
+#: Made-up tables have so many axes.
+_TABLES = (3, 4, 6)
+
 WORKLOADS = {
-    "identity": (1, 2),
+    "identity": (1, 2, *_TABLES),
     "prefix": (1,),
     "all ranges": (1,),
     "random ranges": (1,),
     "rectangles": (2,),
-    "marginals": (2,),
+    "marginals": (2, *_TABLES),
+    "pairs": _TABLES,
 }
-"""Names, and for how many axes each is: 2,000 random ranges or rectangles; marginals of one attribute."""
+"""Names, and for how many axes each is: 2,000 random ranges or rectangles; marginals of one attribute, or of two."""
 
 
 def workloads_for(shape: tuple[int, ...], names: Iterable[str]) -> list[str]:
@@ -47,7 +51,7 @@ def workload_named(name: str, shape: tuple[int, ...]) -> Workload:
         return dpf.workloads.random_ranges(shape[0], _RANDOM, _SEED)
     if name == "rectangles":
         return dpf.workloads.random_rectangles(shape, _RANDOM, _SEED)
-    return dpf.workloads.marginals(shape, k=1)
+    return dpf.workloads.marginals(shape, k=2 if name == "pairs" else 1)
 
 
 def scaled_errors(

@@ -49,7 +49,7 @@ def combinations(
     Parameters
     ----------
     sides
-        By the number of axes, how many cells along each.
+        By the number of axes, how many cells along each. Tables of more axes have a shape of their own.
     most
         None for all.
 
@@ -57,7 +57,7 @@ def combinations(
     found = [
         Combination(dataset, shape, scale, epsilon, workload)
         for dataset in datasets
-        for shape in dataset.shapes(sides[dataset.axes])
+        for shape in dataset.shapes(sides.get(dataset.axes, ()))
         for workload in workloads_for(shape, workloads)
         for scale in scales
         for epsilon in epsilons

@@ -74,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="a few combinations in seconds, to see that everything runs")
     add("--datasets", nargs="+", metavar="NAME", help="names, groups (made, published, real) or folders of histograms")
     add("--held-out", action="store_true", help="the held-out families (and real data): never to tune on")
+    add("--axes", nargs="+", type=whole, help="only datasets of so many dimensions: 1, 2, or tables of 3, 4, 6 (all)")
     add("--sides", nargs="+", type=whole, help="cells along each axis, for one dimension (256 1024 4096)")
     add("--plane-sides", nargs="+", type=whole, help="the same for two dimensions (32 64 128)")
     add("--scales", nargs="+", type=whole, help="numbers of records (1e2 to 1e8)")
@@ -183,8 +184,9 @@ def _check_paths(given: argparse.Namespace) -> None:
 def _measured(given: argparse.Namespace) -> pl.DataFrame:
     named_here = {name: value for name in _FULL.__dict__ if (value := getattr(given, name))}
     settings = replace(_QUICK if given.quick else _FULL, **named_here)
+    datasets = chosen_datasets(given.datasets, given.held_out)
     wanted = combinations(
-        chosen_datasets(given.datasets, given.held_out),
+        [dataset for dataset in datasets if given.axes is None or dataset.axes in given.axes],
         {1: settings.sides, 2: settings.plane_sides},
         settings.scales,
         settings.epsilons,

@@ -43,8 +43,10 @@ __all__ = ["estimate_histogram"]
 
 #: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error...
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
-#: ...or fewer for marginals, as the noise is taken out of them...
+#: ...or fewer for marginals, as the noise is taken out of them: in the plane...
 _RECORDS_FOR_MARGINALS = 70.0
+#: ...over three axes or more, and there where tables share attributes...
+_RECORDS_FOR_TABLES, _RECORDS_FOR_SHARED = 10.0, 20.0
 #: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
 #: They take clear cells where the noise of the full ones adds up to at most this part of a closed form's error...
@@ -54,8 +56,9 @@ _LITTLE = 0.5
 _RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
 #: The look cannot tell fewer full cells from none.
 _FEWEST_TOLD = 5.0
-#: Thousandths of the budget that look for full cells, and for the number of records.
-_LOOK = Look(15, 15)
+#: Thousandths of the budget that look for full cells, and for the number of records; over three axes or more tables
+#: are taken from so few records on that a noisier number would not tell.
+_LOOK, _LOOK_FOR_TABLES = Look(15, 15), Look(10, 40)
 #: Cells are measured one by one if that errs at most so much more than the best closed form (second: wide queries).
 _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
 #: Marginals over three axes or more take tables if these err at most so much more.
@@ -63,6 +66,8 @@ _ABOUT_FOR_TABLES = 1.1
 #: Queries that are not wide need so many records a cell for that, in scales of the noise: along one axis, and in the
 #: plane; and so many in all (the number of records is noisy, and single cells tell next to nothing of fewer).
 _CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
+#: Over more axes neighbouring cells tell less of each other: so many a cell, in deviations of the noise.
+_CROWDED_TABLES = 0.2
 #: Any other closed form they take from so many records a cell on.
 _CROWDED = 2.0
 _MOST_AXES = 2
@@ -93,11 +98,11 @@ def estimate_histogram(
         that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
         `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
         cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
-        is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells:
-        these are told by the sum of all counts, each cut to ten scales of the noise, which a record changes by 1 at
-        most. The rest pays for the method that these noisy numbers choose. By adaptive composition all together cost at
-        most the budget. What takes noise out of measured cells and tables sees nothing but these, the noisy number of
-        records and the public noise.
+        is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells
+        (0.04 and 0.01 over three axes or more): these are told by the sum of all counts, each cut to ten scales of the
+        noise, which a record changes by 1 at most. The rest pays for the method that these noisy numbers choose. By
+        adaptive composition all together cost at most the budget. What takes noise out of measured cells and tables
+        sees nothing but these, the noisy number of records and the public noise.
 
     Parameters
     ----------
@@ -139,7 +144,9 @@ def estimate_histogram(
     choice to closed forms alone.
 
     Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
-    form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate.
+    form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate. Fewer
+    than 10 times as many records as tables err (20 times if tables share attributes) leave them to the adaptive
+    hierarchy, and so do fewer than 0.2 a cell, in deviations of the noise, where all cells are measured.
 
     Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
     those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half
@@ -191,7 +198,8 @@ def estimate_histogram(
         if records[0] < choice.least:
             return _grown(tree, prepared, show)
     show("measuring cells")
-    return _measured(task, prepared, taken, records, threads, is_clear=is_clear, keeps_noise=choice.keeps_noise)
+    keeps_noise = choice.keeps_noise and not is_clear
+    return _measured(task, prepared, taken, records, threads, is_clear=is_clear, keeps_noise=keeps_noise)
 
 
 @dataclass(frozen=True)
@@ -232,20 +240,27 @@ class _Choice:
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
         axes, workload = len(task.workload.shape), task.workload
-        if axes > _MOST_AXES:
-            return cls(*_tables_or_cells(_considered(task, 0), workload))
         if task.noise(PARTS).deviation < LEAST_DEVIATION:
-            return cls(_cells_or_best(_considered(task, 0)))
+            return cls(*_taken(_considered(task, 0), workload))
         if not is_wide(workload):
-            taken = _cells_or_best(_considered(task, ROOT_PARTS if task.neighbors == "add_remove" else 0))
+            root = ROOT_PARTS if task.neighbors == "add_remove" else 0
+            taken, keeps_noise = _taken(_considered(task, root), workload)
+            if axes > _MOST_AXES:
+                times = _CROWDED_TABLES * task.cells if _measures_cells(taken) else _times_for_tables(taken)
+                return cls(taken, keeps_noise, times * taken.rmse)
             scales = _CROWDED * task.cells
             if isinstance(taken.strategy, Identity):
                 scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
-            return cls(taken, least=scales * taken.noise.deviation / math.sqrt(2.0))
-        among = _considered(task, _LOOK.spent(task))
-        taken, least, full_cells, a_full_cell = _cells_or_best(among), math.inf, math.inf, _RECORDS_A_FULL_CELL
+            return cls(taken, keeps_noise, scales * taken.noise.deviation / math.sqrt(2.0))
+        look = _LOOK_FOR_TABLES if axes > _MOST_AXES else _LOOK
+        among = _considered(task, look.spent(task))
+        taken, keeps_noise = _taken(among, workload)
+        least, full_cells, a_full_cell = math.inf, math.inf, _RECORDS_A_FULL_CELL
         nested = [one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product))]
-        if taken.rmse > _MUCH_LESS * min(nested, default=0.0):
+        if axes > _MOST_AXES:
+            least = _times_for_tables(taken) * taken.rmse
+            a_full_cell *= _TIMES_FOR_MARGINALS
+        elif taken.rmse > _MUCH_LESS * min(nested, default=0.0):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
             factor, power = _FULL_CELLS[axes]
             full_cells = factor * task.cells**power
@@ -256,7 +271,7 @@ class _Choice:
             least = _MANY_RECORDS * taken.rmse
         cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
         few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
-        return cls(taken, False, least, _LOOK, full_cells, cells, few, a_full_cell)
+        return cls(taken, keeps_noise, least, look, full_cells, cells, few, a_full_cell)
 
     def is_sparse(self, seen: Seen) -> bool:
         """Whether a look says that clear cells are taken."""
@@ -301,6 +316,26 @@ def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered
     best = min(among, key=lambda one: one.rmse)
     near = [one for one in among if one.rmse <= about * best.rmse]
     return next((one for kind in (Identity, MarginalTables) for one in near if isinstance(one.strategy, kind)), best)
+
+
+def _taken(among: list[Considered], workload: Workload) -> tuple[Considered, bool]:
+    """Return what is taken of all strategies, and whether its noise is left in it."""
+    if len(workload.shape) > _MOST_AXES:
+        return _tables_or_cells(among, workload)
+    return _cells_or_best(among), False
+
+
+def _measures_cells(taken: Considered) -> bool:
+    """Whether every cell is measured by itself, or a table that is all cells."""
+    if isinstance(taken.strategy, MarginalTables):
+        return max(map(len, taken.strategy.attributes)) == len(taken.strategy.shape)
+    return isinstance(taken.strategy, Identity)
+
+
+def _times_for_tables(taken: Considered) -> float:
+    """Return how many times as many records as they err let tables over three axes or more be taken."""
+    held = [axis for attributes in getattr(taken.strategy, "attributes", ()) for axis in attributes]
+    return _RECORDS_FOR_TABLES if len(set(held)) == len(held) else _RECORDS_FOR_SHARED
 
 
 def _tables_or_cells(among: list[Considered], workload: Workload) -> tuple[Considered, bool]:
@@ -351,7 +386,9 @@ def _measured(
             cells = with_sums_of_boxes(cells, noisy, noise.deviation)
     elif isinstance(strategy, MarginalTables):
         name = "marginals without noise"
-        cells = cells_of_tables(strategy, draw_columns(*drawn), noise, records, threads)
+        # A table of all cells knows its heavy ones better than a noisy number of records, which would scale them.
+        known = None if _measures_cells(taken) else records
+        cells = cells_of_tables(strategy, draw_columns(*drawn), noise, known, threads)
     else:
         cells = draw_cells(*drawn)
         deviations = partial(_deviations, taken, task.workload)  # no lambda, which could not be pickled

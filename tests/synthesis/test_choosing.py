@@ -153,20 +153,21 @@ def test_clear_cells_are_not_taken_where_records_lie_elsewhere():
 
 
 @pytest.mark.parametrize(("neighbors", "moved"), [("add_remove", 1), ("replace", 2)])
-@pytest.mark.parametrize(("shape", "looks"), [((32, 32), 2), ((64, 9), 1)])
+@pytest.mark.parametrize(("shape", "looks"), [((32, 32), 2), ((64, 9), 1), ((12, 10, 8), 2), ((4, 3, 3), 1)])
 def test_the_number_of_records_and_marginals_cost_the_budget_together(monkeypatch, neighbors, moved, shape, looks):
     """Soundness rule 10, in rationals: a record is in one entry of each table, measured times its weight.
 
-    Full cells are counted only where queries are wide, which those of (64, 9) are not. Under "replace" the number of
-    records is public.
+    Full cells are counted only where queries are wide, which those of (64, 9) and (4, 3, 3) are not. Under "replace"
+    the number of records is public.
     """
     columns = drawn(monkeypatch)
     counts, workload = np.full(shape, 5_000), dpf.workloads.marginals(shape, k=1)
     estimate = dpf.estimate_histogram(counts, workload, epsilon=0.2, neighbors=neighbors, random=SeededRandom(1))
     assert estimate.rounds["method"].to_list() == ["marginals without noise"]
     weights = [1 if values.size == 1 else round(values.sum() / counts.sum()) for values, _ in columns]
-    assert sum(values.size for values, _ in columns[-2:]) == len(workload)
-    assert len(columns) - 2 == (looks if neighbors == "add_remove" else looks - 1)
+    tables = len(shape)
+    assert sum(values.size for values, _ in columns[-tables:]) == len(workload)
+    assert len(columns) - tables == (looks if neighbors == "add_remove" else looks - 1)
     spent = sum(
         Fraction(weight * moved) / Fraction(float(scales.flat[0]))
         for weight, (_, scales) in zip(weights, columns, strict=True)
@@ -203,6 +204,19 @@ def test_wide_queries_take_the_tree_unless_cells_are_full():
     assert chosen(np.full((32, 32), 10**6), rectangles) == "cells without noise"
     assert chosen(np.full(256, 10**6), prefixes, rho=0.5) != "adaptive hierarchy"
     assert chosen(np.zeros((4, 3, 2), np.int64), dpf.workloads.marginals((4, 3, 2), k=1)) != "adaptive hierarchy"
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_tables_of_many_axes_take_the_tree_only_where_records_are_few(k):
+    """Ten records tell nothing of 960 cells, a million tell all; and what is measured cell by cell keeps its total."""
+    workload = dpf.workloads.marginals((12, 10, 8), k=k)
+    for records, trees in ((10, True), (10**6, False)):
+        counts = np.zeros((12, 10, 8), np.int64)
+        counts[3, 4, 5] = records
+        estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(k))
+        assert (estimate.rounds["method"][0] in ("adaptive hierarchy", "number of records")) is trees
+    # The noise of one cell has a scale of less than 11 / .1: beyond 15 of them in one of 10^6 runs.
+    assert k < 3 or abs(estimate.histogram.max() - 10**6) < 15 * 11 / 0.1
 
 
 def test_marginals_take_the_tree_only_where_records_are_few():

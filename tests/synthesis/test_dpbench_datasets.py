@@ -14,6 +14,8 @@ from benchmarks.dpbench.datasets import folder_datasets, is_held_out, known, nam
 from benchmarks.dpbench.folder import read_counts
 from benchmarks.dpbench.made_lines import MADE_LINES
 from benchmarks.dpbench.made_planes import MADE_PLANES
+from benchmarks.dpbench.made_tables import MADE_TABLES, SHAPES
+from benchmarks.dpbench.questions import WORKLOADS, workload_named, workloads_for
 from benchmarks.dpbench.real import REAL, real_counts
 from benchmarks.dpbench.suite import chosen_datasets
 from dpfast.errors import ParameterError
@@ -24,8 +26,8 @@ MADE = {name: dataset for name, dataset in known().items() if dataset.kind in ("
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_family_has_shares_of_any_size(name):
-    for side in (256, 1000, 65_536) if MADE[name].axes == 1 else (32, 100, 512):
-        shape = (side,) * MADE[name].axes
+    lines, planes = [(256,), (1000,), (65_536,)], [(32, 32), (100, 100), (512, 512)]
+    for shape in {1: lines, 2: planes}.get(MADE[name].axes, [MADE[name].finest]):
         shares = MADE[name].shares(shape)
         assert shares.shape == shape
         assert shares.min() >= 0
@@ -37,13 +39,20 @@ def test_a_family_has_shares_of_any_size(name):
 
 
 def test_a_third_of_the_families_is_held_out_by_the_hash_of_their_names():
-    assert not set(MADE_LINES) & set(MADE_PLANES)
-    for families in (MADE_LINES, MADE_PLANES):
+    assert len({*MADE_LINES, *MADE_PLANES, *MADE_TABLES}) == len(MADE_LINES) + len(MADE_PLANES) + len(MADE_TABLES)
+    for families in (MADE_LINES, MADE_PLANES, MADE_TABLES):
         held_out = [name for name in families if is_held_out(name)]
         assert 0.25 < len(held_out) / len(families) < 0.42
         for name in families:
             assert is_held_out(name) == (int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0)
-            assert (known()[name].kind == "held out") == is_held_out(name)
+            shown = [name] if name in known() else [f"{name}, {len(shape)} axes" for shape in SHAPES]
+            assert {known()[one].kind == "held out" for one in shown} == {is_held_out(name)}
+
+
+def test_tables_have_questions():
+    for shape in SHAPES:
+        assert workloads_for(shape, WORKLOADS) == ["identity", "marginals", "pairs"]
+        assert workload_named("pairs", shape).groups is not None
 
 
 def test_nothing_that_is_held_out_is_measured_unless_that_is_said():
@@ -59,8 +68,8 @@ def test_nothing_that_is_held_out_is_measured_unless_that_is_said():
 
 def test_no_other_file_takes_what_is_held_out():
     """Tuning scripts see made-up families through `named` and `chosen_datasets` alone, which refuse them."""
-    allowed = {"datasets.py", "suite.py", "made_lines.py", "made_planes.py", Path(__file__).name}
-    makers = re.compile(r"held_out\s*=\s*True|MADE_LINES|MADE_PLANES|made_lines|made_planes|--held-out")
+    allowed = {"datasets.py", "suite.py", "made_lines.py", "made_planes.py", "made_tables.py", Path(__file__).name}
+    makers = re.compile(r"held_out\s*=\s*True|MADE_(LINES|PLANES|TABLES)|made_(lines|planes|tables)|--held-out")
     for folder in ("benchmarks", "scripts", "dpfast", "examples", "tests"):
         for path in (ROOT / folder).rglob("*.py"):
             assert path.name in allowed or not makers.search(path.read_text()), path
