@@ -6,17 +6,24 @@ Prints nanoseconds a value: making the random words, reading values and writing 
 kernels compute in a cache, apart and together. All are run in turns, a chunk at a time, and a tenth of the chunks took
 no longer than what is printed, so that a loaded machine changes it little. As for another processor: NUMBA_CPU_NAME and
 NUMBA_CPU_FEATURES, with a NUMBA_CACHE_DIR of its own.
+
+Then how much faster two threads are than one, the median over pairs: a loop that uses nothing but registers, what only
+reads and writes, and kernels in a cache of each core and beyond all caches. No noise gains more than such a loop does.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -24,7 +31,7 @@ from dpfast.columns import BLOCK_ROWS
 from dpfast.kernels.noise import gaussian_f32, joining, narrow_gaussian, narrow_laplace, sums
 from dpfast.randomness import Keystream, Purpose
 
-ROWS, CHUNKS, ROUNDS = BLOCK_ROWS, 60, 6
+ROWS, CHUNKS, ROUNDS, PAIRS = BLOCK_ROWS, 60, 6, 15
 SCALE, GRID, LEAST, MOST = 10.0, 2.0**-7, -(2**63), 2**63 - 1
 Part = Callable[[slice], object]
 
@@ -112,6 +119,53 @@ def measure() -> dict[str, float]:
     return {name: sorted(times)[len(times) // 10] for name, times in taken.items()}
 
 
+@njit(nogil=True)
+def _spin(steps: int) -> np.uint64:
+    """Compute in registers alone (xorshift, Marsaglia 2003)."""
+    x = np.uint64(88_172_645_463_325_252)
+    for _ in range(steps):
+        x ^= x << np.uint64(13)
+        x ^= x >> np.uint64(7)
+        x ^= x << np.uint64(17)
+    return x
+
+
+def gains() -> dict[str, float]:
+    """Return how much faster two threads are, each with memory of its own."""
+    of_threads = [parts(), parts()]
+    names = ["values read and written", *(name for name in of_threads[0] if name.startswith(("Laplace", "Gaussian")))]
+
+    def chunks(number: int, name: str) -> None:
+        for chunk in range(CHUNKS):
+            of_threads[number][name](slice(chunk * ROWS, (chunk + 1) * ROWS))
+
+    runs: dict[str, Callable[[int], object]] = {"registers alone": lambda number: _spin(10**7)}
+    runs |= {name: partial(chunks, name=name) for name in names}
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for work in runs.values():
+        for number in range(2):
+            work(number)  # compiles
+    for _ in range(PAIRS):
+        for name, work in runs.items():
+            found[name].append(2 * _seconds(work, 1) / _seconds(work, 2))
+    return {name: statistics.median(ratios) for name, ratios in found.items()}
+
+
+def _seconds(work: Callable[[int], object], threads: int) -> float:
+    """Return how long it takes until all threads have done the same work."""
+    others = [threading.Thread(target=work, args=(number,)) for number in range(1, threads)]
+    start = time.perf_counter()
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()
+    return time.perf_counter() - start
+
+
 if __name__ == "__main__":
     for name, nanoseconds in measure().items():
         print(f"{name:32} {nanoseconds:.2f}")
+    print("\nTwo threads")
+    for name, ratio in gains().items():
+        print(f"{name:32} {ratio:.2f}x")
