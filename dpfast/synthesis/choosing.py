@@ -26,9 +26,10 @@ from dpfast.strategies.matrix_mechanism import draw_cells, draw_columns
 from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
+from dpfast.synthesis.histograms.ahp import clustered, noises_of_clusters
 from dpfast.synthesis.histograms.clear_cells import clear_cells
 from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
-from dpfast.synthesis.histograms.looking import Look, Seen
+from dpfast.synthesis.histograms.looking import FULL, Look, Seen
 from dpfast.synthesis.histograms.sums_of_boxes import with_sums_of_boxes
 from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.synthesis.histograms.tree_noise import Noise
@@ -54,6 +55,9 @@ _LITTLE = 0.5
 #: ...and there are so many records for each full cell, in scales of the noise. Where fewer cells are full than that
 #: allows, fewer records do, in proportion, down to a tenth. Marginals, whose closed forms err less, need five times it.
 _RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
+#: Over three axes or more, clusters of cells are taken where at most this part of so many cells is full, and there are
+#: so many times as many records for each of them as where none is.
+_HEAVY_CELLS, _HEAVY = 0.08, 1.5
 #: The look cannot tell fewer full cells from none.
 _FEWEST_TOLD = 5.0
 #: Thousandths of the budget that look for full cells, and for the number of records; over three axes or more tables
@@ -146,7 +150,9 @@ def estimate_histogram(
     Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
     form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate. Fewer
     than 10 times as many records as tables err (20 times if tables share attributes) leave them to the adaptive
-    hierarchy, and so do fewer than 0.2 a cell, in deviations of the noise, where all cells are measured.
+    hierarchy, and so do fewer than 0.2 a cell, in deviations of the noise, where all cells are measured. Where few
+    cells are full and hold much more than the rest, but not nearly all, three quarters of what the look leaves measure
+    cells, and one quarter clusters of them (`ahp`: ``"clusters of cells"``).
 
     Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
     those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half
@@ -190,6 +196,8 @@ def estimate_histogram(
         records = seen.records
         if choice.cells is not None and choice.is_sparse(seen):
             taken, is_clear = choice.cells, True
+        elif choice.is_heavy(seen):
+            return _clustered(task, prepared, choice.look, threads, show)
         elif not choice.is_closed(seen):
             return _grown(Tree(task, prepared, noise, choice.look.spent(task)), prepared, show)
     elif choice.least:
@@ -281,6 +289,16 @@ class _Choice:
         for_each = self.records_a_full_cell * max(full / self.few_cells, _LEAST_PART) * seen.scale
         return seen.records[0] >= for_each * full
 
+    def is_heavy(self, seen: Seen) -> bool:
+        """Whether a look says that few cells of a table hold much more than the rest, which is not nothing.
+
+        Where no cell is full there are at most `FULL` scales of the noise for each one that counts as full.
+        """
+        few = _HEAVY_CELLS * self.few_cells
+        if len(self.closed.strategy.shape) <= _MOST_AXES or few < _FEWEST_TOLD or seen.full_cells > few:
+            return False
+        return seen.records[0] >= _HEAVY * FULL * seen.scale * max(seen.full_cells, _FEWEST_TOLD)
+
     def is_closed(self, seen: Seen) -> bool:
         """Whether a look says that the strategy is taken."""
         return seen.records[0] >= self.least or seen.full_cells >= self.full_cells
@@ -298,6 +316,15 @@ def _grown(tree: Tree, prepared: Prepared, show: Callable[[str], object]) -> Est
     estimate, name = tree.estimate(), "number of records" if few else "adaptive hierarchy"
     estimate.rounds = estimate.rounds.select(pl.lit(name).alias("method"), pl.all())
     return estimate
+
+
+def _clustered(
+    task: Task, prepared: Prepared, look: Look, threads: int | None, show: Callable[[str], object]
+) -> Estimate:
+    """Return the estimate by clusters of cells with about the same count, for what the look has left."""
+    cells, rounds = clustered(prepared, noises_of_clusters(task, look.spent(task)), threads, show)
+    rounds = rounds.select(pl.lit("clusters of cells").alias("method"), pl.all())
+    return Estimate(cells, task.workload, task.spent, rounds=rounds, paid=prepared.paid, records=prepared.records)
 
 
 def _considered(task: Task, spent: int) -> list[Considered]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -14,15 +15,16 @@ from dpfast.arguments import Threads
 from dpfast.kernels.histograms.clusters import cluster_sorted
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.edges import edges_of
-from dpfast.synthesis.preparing import PARTS, Task
+from dpfast.synthesis.preparing import PARTS, Prepared, Task
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["ahp"]
+__all__ = ["ahp", "clustered", "noises_of_clusters"]
 
 #: Thousandths of the budget for the look at all cells: the best by experiment, for any queries.
 _LOOK_PARTS = 750
@@ -107,8 +109,27 @@ def ahp(
     """
     show = read_progress(progress, "the name of a stage")
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
-    look, last = task.noise(_LOOK_PARTS), task.noise(PARTS - _LOOK_PARTS)
+    noises = noises_of_clusters(task)
     prepared = task.prepare(histogram, "AHP", ledger, dataset, privacy_unit, random, threads)
+    result, rounds = clustered(prepared, noises, threads, show)
+    return Estimate(result, task.workload, task.spent, rounds=rounds, paid=prepared.paid)
+
+
+def noises_of_clusters(task: Task, spent: int = 0) -> tuple[IntegerNoise, IntegerNoise]:
+    """Return the noise of single cells and that of clusters, which cost all but ``spent`` thousandths together."""
+    left = PARTS - spent
+    look = left * _LOOK_PARTS // PARTS
+    return task.noise(look), task.noise(left - look)
+
+
+def clustered(
+    prepared: Prepared,
+    noises: tuple[IntegerNoise, IntegerNoise],
+    threads: int | None,
+    show: Callable[[str], object],
+) -> tuple[NDArray[np.float64], pl.DataFrame]:
+    """Return every cell's part of its cluster, flat, and the clusters; what `ahp` does once it is paid for."""
+    look, last = noises
     counts, source = prepared.counts, prepared.source
     show("making clusters")
     noisy = look.add(counts, source, threads).astype(np.float64)
@@ -127,8 +148,7 @@ def ahp(
     estimate = np.maximum(sums + weight * (before - sums), 0.0)
     result = np.empty(counts.size)
     result[order] = np.repeat(estimate / cells, cells)
-    rounds = pl.DataFrame({"cells": cells, "estimate": estimate})
-    return Estimate(result, task.workload, task.spent, rounds=rounds, paid=prepared.paid)
+    return result, pl.DataFrame({"cells": cells, "estimate": estimate})
 
 
 def _cluster_starts(values: NDArray[np.float64], variance: float) -> NDArray[np.int64]:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
 
-__all__ = ["Look", "Seen", "records_within"]
+__all__ = ["FULL", "Look", "Seen", "records_within"]
 
-#: Cells are full from so many scales on, of the noise that the whole budget would buy.
-_FULL = 10.0
+FULL = 10.0
+"""Cells are full from so many scales on, of the noise that the whole budget would buy."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Look:
     def at(self, task: Task, prepared: Prepared, noise: Noise) -> Seen:
         """Return what noisy counts tell."""
         scale = math.sqrt(float(noise.variances(np.array([PARTS]))[0]) / 2.0)
-        full = max(round(_FULL * scale), 1)
+        full = max(round(FULL * scale), 1)
         within = noise.add(records_within(prepared.counts, full), np.array([self.parts_for_full_cells]), prepared)
         if prepared.records is not None:
             records = prepared.records, 0.0
