@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd

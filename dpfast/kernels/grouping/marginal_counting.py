@@ -222,4 +222,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
