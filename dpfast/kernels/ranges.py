@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -161,4 +161,4 @@ def gaussian_ratios(epsilon, delta, series, ratios):
     return unproved
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -1,4 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

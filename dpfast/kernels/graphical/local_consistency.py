@@ -72,4 +72,4 @@ def entropy_cells(levels, terms, softness, cells):
             cells[i] = softness * root(level)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -96,4 +96,4 @@ def fold_cells(below, table, counts):
             counts[below[cell]] += table[cell]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

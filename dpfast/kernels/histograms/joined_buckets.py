@@ -46,4 +46,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -100,4 +100,4 @@ def list_open_pairs(distances, other_distances, limits, other_limits, start, mid
     return some
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -60,4 +60,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

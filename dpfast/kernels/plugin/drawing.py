@@ -205,4 +205,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

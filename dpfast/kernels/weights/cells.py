@@ -306,4 +306,4 @@ def check_coefficients(query):
     return broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 20ad50fe163531fd
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
