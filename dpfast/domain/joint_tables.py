@@ -107,33 +107,50 @@ def plan_tables(sizes: Sequence[int], sets: Sequence[Attributes]) -> JointTables
     own = [_cells(sizes, held) for held in sets]
     used = sorted({attribute for held in sets for attribute in held})
     best, least = list[Table](), math.inf
+    before: dict[int, Attributes] | None = None
     for most in _SHARED if len(sets) <= _FEW_SETS else _SHARED[:2]:
-        homes = _homes(sizes, sets, own, _share(sizes, used, most))
-        tables = set(homes)
-        cells = sum(_cells(sizes, [a for column in table for a in column]) for table in tables)
-        cost = len(tables) * RECORDS + cells
+        columns = _share(sizes, used, most)
+        if columns == before:
+            continue
+        homes, cells, tables = _homes(sizes, sets, own, columns)
+        cost, before = tables * RECORDS + cells, columns
         if cost < least and (most == 1 or cells <= max(sum(own), _ALL_CELLS)):
             best, least = homes, cost
     return _planned(tuple(sizes), tuple(sets), _absorbed(sizes, best))
 
 
 def _cells(sizes: Sequence[int], attributes: Sequence[int]) -> int:
-    return math.prod(sizes[attribute] for attribute in attributes)
+    return math.prod([sizes[attribute] for attribute in attributes])
 
 
 def _homes(
     sizes: Sequence[int], sets: Sequence[Attributes], own: Sequence[int], columns: dict[int, Attributes]
-) -> list[Table]:
-    """Return the columns of each marginal's table: shared ones, or each attribute's own if these were too large."""
-    known: dict[Table, int] = {}
+) -> tuple[list[Table], int, int]:
+    """Return the columns of each marginal's table: shared ones, or each attribute's own if these were too large.
+
+    The others are how many cells all tables have, and how many tables there are.
+    """
+    lengths = {column: _cells(sizes, column) for column in columns.values()}
+    # Columns as bits: whole tuples of them take several times as long to compare.
+    bits = {column: 1 << place for place, column in enumerate(lengths)}
+    bit_of = {attribute: bits[column] for attribute, column in columns.items()}
+    known: dict[int, tuple[int, Table]] = {}
+    found: dict[Table, int] = {}
     homes: list[Table] = []
     for held, cells in zip(sets, own, strict=True):
-        together = tuple(sorted({columns[a] for a in held}))
-        size = known.get(together)
-        if size is None:
-            size = known[together] = math.prod(_cells(sizes, column) for column in together)
-        homes.append(together if size <= max(MOST_CELLS, cells) else tuple((a,) for a in held))
-    return homes
+        key = 0
+        for attribute in held:
+            key |= bit_of[attribute]
+        one = known.get(key)
+        if one is None:
+            together = tuple(sorted({columns[attribute] for attribute in held}))
+            one = known[key] = math.prod([lengths[column] for column in together]), together
+        size, home = one
+        if size > MOST_CELLS and size > cells:
+            size, home = cells, tuple([(attribute,) for attribute in held])
+        found[home] = size
+        homes.append(home)
+    return homes, sum(found.values()), len(found)
 
 
 def _planned(sizes: tuple[int, ...], sets: tuple[Attributes, ...], homes: list[Table]) -> JointTables:

@@ -37,4 +37,4 @@ def keep_signatures_apart(dispatcher: Any) -> None:
         cache._cache_file = apart
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

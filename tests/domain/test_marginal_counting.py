@@ -11,6 +11,8 @@ import pytest
 
 import dpfast as dpf
 from dpfast.domain import marginal_counting
+from dpfast.domain.joint_tables import RECORDS
+from dpfast.kernels.grouping.marginal_counting import _is_crowded
 
 SETS = [(0,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 EDGES = [0, 10, 20, 60]
@@ -87,6 +89,34 @@ def test_columns_of_codes_of_every_width(dtype, most):
             cells = cells * sizes[place] + codes[place][known]
         np.testing.assert_array_equal(counts, np.bincount(cells, minlength=math.prod(sizes[a] for a in held)))
     assert 1_000 < known.sum() < rows
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.95, 1.0])
+def test_records_that_have_one_cell_in_turn(share):
+    """Tables where so many do are counted by way of a second one; some blocks here are, of others a part."""
+    generator = np.random.default_rng(int(100 * share))
+    sizes, rows = (90, 100, 64), 2 * RECORDS + 4_099
+    codes = [np.where(generator.random(rows) < share, 3, generator.integers(0, size, rows)) for size in sizes]
+    codes[0][: rows // 2], codes[1][: rows // 3] = 5, 7
+    own = dpf.Domain({f"x{place}": size for place, size in enumerate(sizes)})
+    data = pl.DataFrame({f"x{place}": code.astype(np.uint8) for place, code in enumerate(codes)})
+    sets = [(0, 1), (0, 2), (1, 2)]
+    for (a, b), counts in zip(sets, own.open(data).count_marginals(sets, threads=1), strict=True):
+        cells = codes[a] * sizes[b] + codes[b]
+        np.testing.assert_array_equal(counts, np.bincount(cells, minlength=sizes[a] * sizes[b]))
+
+
+def test_which_tables_are_crowded():
+    """More than one record in eight has the cell of the one before."""
+    cells = np.arange(801, dtype=np.uint16)
+    assert not _is_crowded(cells)
+    cells[1:101] = 0
+    assert not _is_crowded(cells)
+    cells[101] = 0
+    assert _is_crowded(cells)
+    assert _is_crowded(np.zeros(2, np.uint16))
+    assert not _is_crowded(np.zeros(1, np.uint16))
+    assert not _is_crowded(np.zeros(0, np.uint16))
 
 
 @pytest.mark.parametrize("threads", [1, 2, None])

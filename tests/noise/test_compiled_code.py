@@ -39,7 +39,7 @@ NOISE_KERNELS = {
     "noise.sums._sum_close": r"<(4|8) x double>",
     "noise.sums._sum_near": r"<(4|8) x double>",
     "noise.sums.mark_open": r"<(8|16) x float>",
-    "noise.sums.mark_open_pairs": r"<(8|16) x float>",
+    "noise.open_pairs.list_open_pairs": r"<8 x float>",
     "noise.narrow_gaussian._list_open": None,
     "noise.narrow_gaussian._settle_on_ones": None,
     "noise.narrow_gaussian._settle_on_grids": None,

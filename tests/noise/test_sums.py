@@ -119,15 +119,9 @@ def test_grids_of_float64_are_never_so_large():
 
 
 def test_what_is_open():
-    """NaN opens a row, as a distance that is its limit does; either row of a pair opens both."""
+    """NaN opens a row, as a distance that is its limit does."""
     distances = np.float32([0.0, 0.25, -0.25, 0.25, np.nan, 0.1, 0.1])
     limits = np.float32([0.1, 0.25, 0.3, 0.2, 0.4, np.nan, -np.inf])
-    expected = [0, 1, 0, 1, 1, 1, 1]
-    marks, pairs, crossed = np.full((3, 7), 9, np.uint8)
+    marks = np.full(7, 9, np.uint8)
     sums.mark_open(distances, limits, marks)
-    assert marks.tolist() == expected
-    none = np.zeros(7, np.float32)
-    wide = np.full(7, 0.5, np.float32)
-    sums.mark_open_pairs(none, distances, wide, limits, pairs)
-    sums.mark_open_pairs(distances, none, limits, None, crossed)
-    assert pairs.tolist() == crossed.tolist() == expected
+    assert marks.tolist() == [0, 1, 0, 1, 1, 1, 1]

@@ -11,13 +11,16 @@ import numpy as np
 
 from dpfast.kernels.compilation import kernel
 from dpfast.kernels.grouping.counting import UNKNOWN
+from dpfast.kernels.intrinsics import address_of
 
 __all__ = ["BEYOND", "add_bytes", "add_cells", "add_codes", "add_sums", "count_tables", "keep_known"]
 
 #: More than all cells of a domain: the part of a record that is in none.
 BEYOND = np.uint64(1 << 40)
 
-_ONE, _SOME, _TOP = np.uint32(1), np.uint64(1), np.uint64(63)
+_NONE, _ONE, _SOME, _TOP = np.uint32(0), np.uint32(1), np.uint64(1), np.uint64(63)
+#: A table is crowded where more than one record in so many has the cell of the one before.
+_SELDOM = np.int64(8)
 #: A word of 64 bits holds the cells of four records, 16 bits each.
 _CELL = np.uint64(0xFFFF)
 _SECOND, _THIRD, _FOURTH = np.uint64(16), np.uint64(32), np.uint64(48)
@@ -117,28 +120,42 @@ def keep_known(known, codes):
 
 
 @kernel
-def _count_small(first, second, size, other, cells, words, table):
-    """Add records to a small table of two columns, every second one by way of another table.
+def _is_crowded(cells):
+    """Return whether so many records have the cell of the one before that counts wait for one another."""
+    repeated = _NONE
+    for i in range(1, cells.size):
+        repeated += np.uint32(cells[i] == cells[i - 1])
+    return np.int64(repeated) * _SELDOM > cells.size
 
-    Two tables, since the next record often has the same cell, whose count is not written yet. Cells are read four at a
-    time, as a processor does few loads and stores at once. Counts have 32 bits: adding to 16 takes longer.
+
+@kernel
+def _count_small(first, second, size, other, cells, words, table):
+    """Add records to a small table of two columns, in a crowded one every second record by way of another table.
+
+    Where the next record often has the same cell, its count is not written yet; else a second table only takes room in
+    the nearest cache. Cells are read four at a time, as a processor does few loads and stores at once. Counts have 32
+    bits: adding to 16 takes longer.
     """
-    other[: table.size] = 0
+    beside = table
     for start in range(0, first.size, cells.size):
         a, b = first[start : start + cells.size], second[start : start + cells.size]
         for i in range(a.size):
             cells[i] = np.uint16(a[i]) * size + np.uint16(b[i])
+        if start == 0 and _is_crowded(cells[: a.size]):
+            beside = other[: table.size]
+            beside[:] = _NONE
         whole = a.size // 4
         for i in range(whole):
             word = words[i]
             table[word & _CELL] += _ONE
-            other[(word >> _SECOND) & _CELL] += _ONE
+            beside[(word >> _SECOND) & _CELL] += _ONE
             table[(word >> _THIRD) & _CELL] += _ONE
-            other[word >> _FOURTH] += _ONE
+            beside[word >> _FOURTH] += _ONE
         for i in range(4 * whole, a.size):
             table[np.uint64(cells[i])] += _ONE
-    for cell in range(table.size):
-        table[cell] += other[cell]
+    if address_of(beside) != address_of(table):
+        for cell in range(table.size):
+            table[cell] += beside[cell]
 
 
 @kernel
@@ -222,4 +239,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

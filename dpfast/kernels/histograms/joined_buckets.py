@@ -46,4 +46,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

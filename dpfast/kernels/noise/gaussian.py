@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

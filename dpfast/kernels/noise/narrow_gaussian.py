@@ -16,9 +16,10 @@ from dpfast.kernels.noise.gaussian import BLOCK_ROWS, draw_gaussian
 from dpfast.kernels.noise.gaussian_f32 import draw_numbers, draw_values, find_roots
 from dpfast.kernels.noise.joining import add_noise, join_grid
 from dpfast.kernels.noise.laplace import UNDECIDED
+from dpfast.kernels.noise.open_pairs import list_open_pairs
 from dpfast.kernels.noise.preparation import prepare_grid
 from dpfast.kernels.noise.second_parts import are_asked_last, second_part, those_at_once
-from dpfast.kernels.noise.sums import mark_open_pairs, sum_block
+from dpfast.kernels.noise.sums import sum_block
 from dpfast.kernels.parameters import part
 from dpfast.kernels.views import borrowed
 
@@ -377,7 +378,7 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     scale, position, grid = borrowed(scale), borrowed(position), borrowed(grid)
     work, undecided = borrowed(work), borrowed(undecided)
     drawn, distances = work[_DRAWN:_DISTANCES].view(np.float32), work[_DISTANCES:_LIMITS].view(np.float32)
-    marks, room = work[_MARKS:_NARROW].view(np.uint8), work[_GRIDS:_PLACES].view(np.float64)
+    room = work[_GRIDS:_PLACES].view(np.float64)
     places, others = _places(work)
     for start in range(0, rows, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, rows)
@@ -394,8 +395,10 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
         distances[size : 2 * half] = _NOTHING
         own, freed = values[start:stop], released[start:stop]
         sum_block(own, inverses, grids, drawn[:size], largest, freed, distances[:size])
-        mark_open_pairs(distances[:half], distances[half : 2 * half], limits, other_limits, marks[:half])
-        some = _list_open(marks, half, start, start + half, places, others, some)
+        some = list_open_pairs(
+            distances[:half], distances[half : 2 * half], limits, other_limits, start, start + half, places, others,
+            some,
+        )  # fmt: skip
         if some >= _GROUP or (some > _NO_ROWS and stop == rows):
             count = _settle_on_grids(
                 high, low, scale, position, grid, values, largest, some, work, released, undecided, count
@@ -405,4 +408,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f

@@ -32,7 +32,7 @@ from dpfast.kernels.intrinsics import (
 from dpfast.kernels.noise.fractions import MIDDLE
 from dpfast.kernels.parameters import at
 
-__all__ = ["LIMIT_ROOM", "mark_open", "mark_open_pairs", "sum_block"]
+__all__ = ["LIMIT_ROOM", "mark_open", "sum_block"]
 
 LIMIT_ROOM = 2.0**-17
 """What a bound in float32 adds: 2**-18 for the error of the sum, and more than the rounding of 1/2 less the bound."""
@@ -143,20 +143,4 @@ def mark_open(distances, limits, marks):
         marks[i] = choose(absolute(distances[i]) < limits[i], _CLOSED, _OPEN)
 
 
-@by_types(inline=True)
-def _or_same(limits, other_limits, i):
-    if isinstance(other_limits, types.NoneType):
-        return lambda limits, other_limits, i: limits[i]
-    return lambda limits, other_limits, i: other_limits[i]
-
-
-@kernel
-def mark_open_pairs(distances, other_distances, limits, other_limits, marks):
-    """Do as `mark_open` for pairs of rows, either of which opens both; they have one limit where the other is None."""
-    for i in range(distances.size):
-        one = absolute(distances[i]) < limits[i]
-        other = absolute(other_distances[i]) < _or_same(limits, other_limits, i)
-        marks[i] = choose(one & other, _CLOSED, _OPEN)
-
-
-# Stamp of all kernel sources (scripts/stamp_kernels.py): d24102feefc9aa4c
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
