@@ -1,7 +1,7 @@
 """Say what is wrong with what was built: python scripts/look_into_wheel.py FOLDER.
 
-The wheel holds the package as it stands in dpfast/, its types, its licence and nothing else; the source distribution
-holds what the wheel is built from and what tests it.
+The wheel holds the package as it stands in dpfast/, its types, its licence, what `dpfast bench` runs and nothing else;
+the source distribution holds what the wheel is built from and what tests it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def wrong_with_wheel(wheel: Path) -> Iterator[str]:
         for path in (ROOT / "dpfast").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    sources |= {f"dpfast/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "benchmarks").rglob("*.py")}
     for name in sorted(sources - inside):
         yield f"{name} is missing"
     for name in sorted(inside - sources):
