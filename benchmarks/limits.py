@@ -99,9 +99,9 @@ LIMITS = {
         " file is read, which one alone did before: 2.4 to 3.8 with AVX2 in five runs of this row, 3.6 to 7.2 before."
         " Since then 131,072 records are counted at a time, and a batch's columns are found without Arrow: a tenth and"
         " a thirtieth less processor time. A second table is kept only where many records have the cell of the one"
-        " before: 18 ms for the additions on a busy Zen 3, where it was 23 with two tables each. Of 58 ms then, 27 are"
-        " reading in batches (21 at once), 6 codes and columns, 5 opening, planning and the sums, which no other thread"
-        " shares. The time that passes is half of all at least, about 2.8 of the baseline"
+        " before: additions take 17 ms on a busy Zen 3, where two tables for each took 20 in the same process. Of 58 ms"
+        " of processor time then, 2.8 of the baseline's, 27 are reading in batches (21 at once), 6 codes and columns,"
+        " and 5 are opening, planning and sums, which one thread does alone: two threads take 3.0 at best"
     ),
     "dpf_laplace in DuckDB, one thread": (
         "with AVX2 it was measured as on a processor without AES, where nothing is compiled and Python's function"
