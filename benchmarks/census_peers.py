@@ -2,11 +2,12 @@
 
     python -m benchmarks.census_peers --python PATH --mechanisms FOLDER
 
-PATH is an interpreter in which mbi 2.0.0 or dpmm is installed, and FOLDER holds aim.py and mst.py, the
-mechanisms of mbi's own repository. What is not there is skipped with a line. Rows of earlier runs stay in the table
-unless they are measured again; --load says under which load the seconds were taken.
---epsilons, --megabytes and --only choose some of each, with commas between. --progress names a file to which AIM
-writes a line after each round.
+PATH is an interpreter in which mbi 2.0.0, dpmm 0.1.9 or smartnoise-synth 1.0.8 is installed, and FOLDER holds aim.py
+and mst.py, the mechanisms of mbi's own repository. What is not there is skipped with a line, as is what takes longer
+than --minutes. Rows of earlier runs stay in the table unless they are measured again; --load says under which load the
+seconds were taken. --epsilons, --megabytes and --only choose some of each, with commas between. --progress names a
+file to which AIM of mbi writes a line after each round. --adult WHEEL takes the real table of
+benchmarks/census_adult.py in place of the made-up one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import dpfast as dpf
 
 from .census import ROWS, SIZES, distance, make_records, pairs_and_triples
 from .census_adapters import ADAPTERS
+from .census_adult import read_adult
 
 __all__ = ["main"]
 
@@ -38,15 +40,18 @@ _OURS = "dpf.synthesize"
 _RUNS = 3
 _TRIPLES = len(pairs_and_triples()[1])
 _TABLE = Path(__file__).with_suffix(".md")
-_HEAD = ("what", "megabytes", "epsilon", "pairs", "triples", "seconds", "processor seconds", "load")
+_MADE_UP, _ADULT = "made-up", "Adult"
+_HEAD = ("table", "what", "megabytes", "epsilon", "pairs", "triples", "seconds", "processor seconds", "load")
 ABOUT = f"""# Synthetic records of a census's shape, beside other libraries'
 
-Written by `python -m benchmarks.census_peers`: the made-up table of benchmarks/census.py, {ROWS:,} rows of 14 columns,
-delta 1e-9, all pairs of at most 10^4 cells as the workload. Errors are mean total variation distances from the data,
-over these pairs and over {_TRIPLES} triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run
-each. MST has no limit of size. Seconds are of a clock, on a machine of 2 cores under the load that is said: a busy
-machine takes several times as long as a quiet one, at the lowest priority even longer. They compare nothing where loads
-differ. Processor seconds compare better, though a busy machine makes them longer, too.
+Written by `python -m benchmarks.census_peers`. "made-up" is the table of benchmarks/census.py, {ROWS:,} rows of 14
+columns. "Adult" is a real one, with as many columns and values: the training part of Adult, 32,561 people of the census
+of 1994, which the package `fairness` ships (benchmarks/census_adult.py says how to get it). Delta is 1e-9, and the
+workload is all pairs of at most 10^4 cells. Errors are mean total variation distances from the data, over these pairs
+and over {_TRIPLES} triples. `dpf.synthesize` is the median of {_RUNS} runs, the others are one run each. MST has no
+limit of size. Seconds are of a clock, on a machine of 2 cores under the load that is said: a busy machine takes several
+times as long as a quiet one, at the lowest priority even longer. They compare nothing where loads differ. Processor
+seconds compare better, though a busy machine makes them longer, too; those of child processes are included.
 AIM of `mbi` is the mechanism of its own repository, with all its rounds and steps of fitting. What it asks of a model
 before it chooses is summed by NumPy ("marginals by NumPy"). Left to JAX, which compiles a program for every shape, that
 took more than a minute of processor time before the first choice, and memory maps ran out before the end.
@@ -87,12 +92,17 @@ def _peer(
         Path(places["request.json"]).write_text(json.dumps(request))
         np.save(places["codes.npy"], codes)
         adapters = str(Path(__file__).with_name("census_adapters.py"))
-        ran = subprocess.run(
-            [given.python, adapters, name, given.mechanisms, *places.values()],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            ran = subprocess.run(
+                [given.python, adapters, name, given.mechanisms, *places.values()],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60.0 * given.minutes,
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{name} is skipped: it took longer than {given.minutes:g} minutes", flush=True)
+            return None
         if ran.returncode:
             why = ran.stderr.strip().splitlines()[-1:] or ["no message"]
             print(f"{name} is skipped: {why[0]}", flush=True)
@@ -102,14 +112,14 @@ def _peer(
 
 
 def _rows() -> dict[tuple[str, ...], list[str]]:
-    """Return the rows of the table as it is, by their first three columns."""
+    """Return the rows of the table as it is, by their first four columns."""
     lines = _TABLE.read_text().splitlines() if _TABLE.exists() else []
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return {tuple(row[:3]): row for row in cells[2:]}
+    return {tuple(row[:4]): row for row in cells[2:]}
 
 
 def _write(rows: dict[tuple[str, ...], list[str]]) -> None:
-    ordered = sorted(rows.values(), key=lambda row: (float(row[2] or 0), row[0], float(row[1] or 0)))
+    ordered = sorted(rows.values(), key=lambda row: (row[0] == _ADULT, float(row[3]), row[1], float(row[2] or 0)))
     lines = [list(_HEAD), ["---"] * len(_HEAD), *ordered]
     _TABLE.write_text(ABOUT + "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n")
 
@@ -126,9 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--megabytes", default="4,80")
     parser.add_argument("--only", default=",".join([_OURS, *ADAPTERS]))
     parser.add_argument("--load", default="quiet")
+    parser.add_argument("--minutes", type=float, default=240.0)
     parser.add_argument("--progress")
+    parser.add_argument("--adult", type=Path)
     given = parser.parse_args(arguments)
-    codes = make_records()
+    table, codes = (_ADULT, read_adult(given.adult)) if given.adult else (_MADE_UP, make_records())
     chosen = given.only.split(",")
     for epsilon in map(float, given.epsilons.split(",")):
         for megabytes in map(float, given.megabytes.split(",")):
@@ -145,10 +157,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 middle = np.median([[*_errors(codes, made), *seconds] for made, *seconds in runs], axis=0)
                 size = "" if "MST" in name else f"{megabytes:g}"
                 figures = [f"{middle[0]:.4f}", f"{middle[1]:.4f}", f"{middle[2]:.1f}", f"{middle[3]:.1f}"]
-                row = [name, size, f"{epsilon:g}", *figures, given.load]
+                row = [table, name, size, f"{epsilon:g}", *figures, given.load]
                 print(row, flush=True)
                 rows = _rows()
-                rows[tuple(row[:3])] = row
+                rows[tuple(row[:4])] = row
                 _write(rows)
 
 
