@@ -53,7 +53,9 @@ and over {_TRIPLES} triples. "independent columns" knows every column exactly, a
 median of {_RUNS} runs, the others are one run each.
 
 MST has no limit of size, and merges rare values, as AIM of dpmm does. AIM of smartnoise-synth adds up the sizes of the
-sets that it measures, and not those of the tree that holds them, so that its model may be larger than said.
+sets that it measures, and not those of the tree that holds them, so that its model may be larger than said. Each needs
+an environment of its own: dpmm 0.1.9 asks for NumPy 1.26 and Python 3.10 or 3.11, smartnoise-synth 1.0.8 for mbi 1 and
+PyTorch.
 
 Seconds are of a clock, on a machine of 2 cores under the load that is said: a busy machine takes several times as long
 as a quiet one, at the lowest priority even longer. They compare nothing where loads differ. Processor seconds compare
