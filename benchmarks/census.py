@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROWS", "SIZES", "distance", "make_records", "pairs_and_triples"]
+__all__ = ["ROWS", "SIZES", "distance", "make_independent", "make_records", "pairs_and_triples"]
 
 SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
 ROWS = 48_842
@@ -63,6 +63,11 @@ def _draw(table: NDArray[np.float64], given: NDArray[np.integer], generator: np.
         rows = np.flatnonzero(given == value)
         found[rows] = np.searchsorted(sums[value], generator.random(rows.size), side="right")
     return np.minimum(found, table.shape[1] - 1)
+
+
+def make_independent(records: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:
+    """Return records whose single columns are as they were, each shuffled apart from the others."""
+    return np.array([np.random.default_rng([seed, place]).permutation(column) for place, column in enumerate(records)])
 
 
 def pairs_and_triples() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:

@@ -26,7 +26,7 @@ from dpfast.exact.amounts import to_float
 from dpfast.synthesis.graphical.estimate import ModelEstimate
 
 from .cells import OURS, Cell, Errors
-from .census import ROWS, SIZES, distance, make_records, pairs_and_triples
+from .census import ROWS, SIZES, distance, make_independent, make_records, pairs_and_triples
 
 __all__ = ["cells", "main"]
 
@@ -73,17 +73,13 @@ def _of(megabytes: float, epsilon: float, is_quick: bool) -> Errors:
         return distance(records, drawn, pairs)
 
     def apart() -> float:
-        return distance(records, _shuffled(records, next(seeds)), pairs)
+        return distance(records, make_independent(records, next(seeds)), pairs)
 
     return {
         OURS: ours,
         _SAME_LAW: lambda: distance(records, make_records(rows, next(seeds)), pairs),
         _INDEPENDENT: apart,
     }
-
-
-def _shuffled(records: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:
-    return np.array([np.random.default_rng([seed, place]).permutation(column) for place, column in enumerate(records)])
 
 
 def _drawn(
@@ -109,7 +105,7 @@ def _triples_with_room(megabytes: float) -> list[tuple[str, ...]]:
 def _prices(records: NDArray[np.uint8]) -> list[list[str]]:
     """Return a line for each large pair: what independent columns err by, and what noise of the whole budget makes."""
     rows = [["pair", "cells", _INDEPENDENT, _SAME_LAW, *(f"noise, epsilon {epsilon:g}" for epsilon in _EPSILONS)]]
-    apart, alike = _shuffled(records, 17), make_records(seed=17)
+    apart, alike = make_independent(records, 17), make_records(seed=17)
     for pair in _LARGE_PAIRS:
         cells = SIZES[pair[0]] * SIZES[pair[1]]
         errors = [distance(records, other, [pair]) for other in (apart, alike)]
@@ -129,7 +125,7 @@ def main() -> None:
     records = make_records()
     pairs, triples = pairs_and_triples()
     rows = [["workload", "megabytes", "epsilon", "pairs", "triples", "processor seconds", "cells of the model"]]
-    for what, others in ((_SAME_LAW, make_records(seed=17)), (_INDEPENDENT, _shuffled(records, 17))):
+    for what, others in ((_SAME_LAW, make_records(seed=17)), (_INDEPENDENT, make_independent(records, 17))):
         errors = [f"{distance(records, others, sets):.4f}" for sets in (pairs, triples)]
         rows.append([what, "", "", *errors, "", ""])
     asked: list[tuple[str, float, list[tuple[str, ...]] | None]] = [("pairs", size, None) for size in _MEGABYTES]
