@@ -40,18 +40,24 @@ class TreeMarginals:
     def __init__(self, weights: TreeWeights) -> None:
         self._weights = weights
         self._sums: dict[tuple[int, Attributes], Floats] = {}
+        self._singles: dict[int, Floats] = {}
+        self._total = weights.total
         # What is kept takes no more than half of the weights' memory.
         self._room = weights.tree.cells // 2
 
     def marginal(self, attributes: Attributes) -> Floats:
         """Return the marginal over ascending attributes, in one dimension."""
         tree = self._weights.tree
+        if len(attributes) == 2:
+            one, other = attributes
+            if tree.part_of[one] != tree.part_of[other]:
+                return np.multiply.outer(self._single(one), self._single(other) / self._total).reshape(-1)
         home = tree.home(attributes)
         if home is not None:
             return self._sum(home, attributes).reshape(-1)
         parts: dict[int, list[int]] = {}
         for attribute in attributes:
-            parts.setdefault(tree.parts[tree.holding_attribute[attribute][0]], []).append(attribute)
+            parts.setdefault(tree.part_of[attribute], []).append(attribute)
         if len(parts) > 1:
             return self._product([tuple(own) for own in parts.values()], attributes)
         root, below = self._part(attributes)
@@ -59,9 +65,16 @@ class TreeMarginals:
         order = [axes.index(attribute) for attribute in attributes]
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
 
+    def _single(self, attribute: int) -> Floats:
+        """Return the marginal over one attribute, which is kept: all of them are no larger than the tree."""
+        found = self._singles.get(attribute)
+        if found is None:
+            found = self._singles[attribute] = self.marginal((attribute,))
+        return found
+
     def _product(self, parts: Sequence[Attributes], attributes: Attributes) -> Floats:
         """Return the marginal over attributes of which those of different parts are independent."""
-        sizes, total = self._weights.tree.sizes, self._weights.total
+        sizes, total = self._weights.tree.sizes, self._total
         table, axes = self.marginal(parts[0]).reshape([sizes[a] for a in parts[0]]), list(parts[0])
         for own in parts[1:]:
             table = np.multiply.outer(table, self.marginal(own).reshape([sizes[a] for a in own]) / total)
