@@ -32,6 +32,7 @@ from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 from dpfast.synthesis.graphical.ways import ways_of
+from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
 from dpfast.synthesis.ways import MEGABYTE, Way
 from dpfast.workloads.marginals import Marginals
 
@@ -98,7 +99,10 @@ def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megaby
     cells = cells_of(sizes, places) + sum(size for place, size in enumerate(sizes) if place not in places)
     if cells * BYTES_OF_CELL > megabytes * 1e6:
         allowed = f"of sets that fit beside all columns into max_megabytes={megabytes:g}"
-        raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
+        mend = "raise max_megabytes, or name fewer columns together"
+        if cells_of(sizes, places) <= LARGEST_MARGINAL:
+            mend += "; dpf.release_marginals counts it, and dpf.fit_marginals makes such counts agree, without a model"
+        raise ParameterError("workload", held, allowed, mend)
 
 
 def _read_possible(
