@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Annotated, Any
 
 import polars as pl
@@ -192,7 +193,8 @@ class SynthesisPlan(Shown):
     @property
     def _about(self) -> str:
         cells = self.domain.cells
-        shown = number_of(cells, "cell") if cells < 10**12 else f"{cells:.3g} cells"
+        # There may be more of them than floats reach.
+        shown = number_of(cells, "cell") if cells < 10**12 else f"{Decimal(cells):.2e} cells"
         how = "weights of every cell" if self.method == "histogram" else "a model of small tables"
         return f"records of {number_of(len(self.domain.names), 'column')}, {shown}, from {how}"
 

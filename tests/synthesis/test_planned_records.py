@@ -115,6 +115,7 @@ def test_noise_for_ledgers_that_add_up_otherwise_is_refused_before_the_charge():
         ({"a": 1}, {"epsilon": 0.1, "delta": 1e-9}, "1 set of columns, of 1 cell"),
         ({"a": 7}, {"rho": 0.1}, "1 marginal"),
         ({f"x{i}": 2 for i in range(64)}, {"epsilon": 1.0}, "a histogram may have 268,435,456 cells at most"),
+        ({f"x{i}": 10**6 for i in range(60)}, {"epsilon": 1.0, "max_megabytes": 1_000}, "1.00e+360 cells"),
         ({f"x{i}": 100 for i in range(9)}, {"epsilon": 1.0, "max_megabytes": 0.01}, "of 0.01 MB at most"),
         ({"a": 2, "b": 600, "c": 600}, {"rho": 1.0, "workload": [("a", "b")], "max_megabytes": 0.02}, "0.00962 MB"),
         (SIZES, {"rho": 1.0, "impossible": (dpf.column("a") == 0) & (dpf.column("b") == 1)}, "are impossible"),
