@@ -43,9 +43,8 @@ are known exactly.
 |---|---|---|---|---|---|---|
 """
 AFTER = """
-By default there are up to three rounds for each column, and a model may take 16 MB: both take longer than here, and err
-less. 150 rounds measure few of the pairs of 400 columns, whose records are hardly better than independent columns. Where
-there are few columns the tables are larger, since more of the rounds are about the same ones.
+By default there are up to three rounds for each column, and a model may take 16 MB: both take longer than here. 150
+rounds measure few of the pairs of 400 columns, and its records are no better than independent columns.
 """
 WRITTEN = """
 ## Ten million records
