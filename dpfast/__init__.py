@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from dpfast.synthesis.histograms.adaptive_hierarchy import adaptive_hierarchy as adaptive_hierarchy
     from dpfast.synthesis.histograms.ahp import ahp as ahp
     from dpfast.synthesis.histograms.dawa import dawa as dawa
+    from dpfast.synthesis.planning import plan_synthesis as plan_synthesis
     from dpfast.synthesis.relaxed.fitting import fit_marginals as fit_marginals
     from dpfast.synthesis.residuals.marginals import plan_marginals as plan_marginals
     from dpfast.synthesis.residuals.marginals import release_marginals as release_marginals
@@ -212,6 +213,7 @@ _NAMES_BY_HOME = {
     "synthesis.histograms.adaptive_hierarchy": "adaptive_hierarchy",
     "synthesis.histograms.ahp": "ahp",
     "synthesis.histograms.dawa": "dawa",
+    "synthesis.planning": "plan_synthesis",
     "synthesis.relaxed.fitting": "fit_marginals",
     "synthesis.residuals.marginals": "plan_marginals release_marginals",
     "synthesis.synthesizing": "synthesize",

@@ -89,6 +89,10 @@ def planned_marginals(**given):
     return dpf.plan_marginals(dpf.Domain({"cell": [0, 1, 2]}), **given)
 
 
+def planned_synthesis(**given):
+    return dpf.plan_synthesis(dpf.Domain({"cell": [0, 1, 2]}), rounds=2, **given)
+
+
 def released_marginals(ledger=None, **given):
     ledger = open_ledger(given) if ledger is None else ledger
     return dpf.release_marginals(FRAME, dpf.Domain({"cell": [0, 1, 2]}), ledger=ledger, **given)
@@ -118,6 +122,7 @@ METHODS = [
     Method("synthesize", synthesized, dpf.synthesize, delta=True),
     Method("propose_domain", proposed, dpf.propose_domain, delta=True),
     Method("plan_marginals", planned_marginals, dpf.plan_marginals, delta=True),
+    Method("plan_synthesis", planned_synthesis, dpf.plan_synthesis, delta=True),
     Method("release_marginals", released_marginals, dpf.release_marginals, delta=True),
     Method("plan of a workload", planned_workload, dpf.plan, delta=True),
     Method("choose", lambda **given: dpf.strategies.choose(WORKLOAD, **given), dpf.strategies.choose, delta=True),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpfast.cli.options import Destination
-    from dpfast.synthesis.synthesizing import Synthesis
+    from dpfast.synthesis.synthesis import Synthesis
 
 __all__ = ["FRAME_SUFFIXES", "Outputs", "Target", "chart_target", "page_target", "write_frame"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -17,7 +18,7 @@ from dpfast.cli.domains import domain_options, left_out_lines, names_of, read_do
 from dpfast.cli.errors import CommandError, shortened
 from dpfast.cli.files import open_files, read_typed_table
 from dpfast.cli.filters import read_filters
-from dpfast.cli.ledgers import open_or_create, shown_path
+from dpfast.cli.ledgers import accountant_of, open_or_create, shown_path
 from dpfast.cli.options import (
     EPSILON,
     FILES,
@@ -34,12 +35,15 @@ from dpfast.cli.terminal import Progress
 from dpfast.showing import number_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.domain.counting import OpenRecords
     from dpfast.synthesis.estimate import Estimate
     from dpfast.synthesis.graphical.estimate import ModelEstimate
-    from dpfast.synthesis.synthesizing import Synthesis
+    from dpfast.synthesis.planning import SynthesisPlan
+    from dpfast.synthesis.synthesis import Synthesis
     from dpfast.workloads import Workload
 
 __all__ = ["synthesize"]
@@ -83,8 +87,12 @@ _MOST_SETS = 10**6
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: about as many as the data have]")
 @choice("--selection", "exponential", "permute_and_flip", text="The mechanism that selects what is measured next.")
 @reading_options
+@click.option("--explain", is_flag=True, help="Only show what would be measured: nothing is read or charged.")
 @destination_options(
-    "records", plot="the answers to all queries, or a model's counts beside the measured ones", report="the records"
+    "records",
+    required=False,
+    plot="the answers to all queries, or a model's counts beside the measured ones",
+    report="the records",
 )
 @click.option("--public", is_flag=True, help="The data are public: --plot draws errors against the true answers.")
 @JSON
@@ -99,15 +107,19 @@ def synthesize(
     dataset: str | None,
     schema: str | None,
     public: bool,
+    explain: bool,
     **given: Any,
 ) -> None:
     """Make records that answer queries nearly as FILES do, by private measurements, and charge the ledger for them.
 
     The values that columns may take are public, and declared: none is read from the data. Mistakes in the arguments,
     the ledger or the output are found before the charge, and the charge comes before any row is read. A charge is
-    never given back. If the command is interrupted after the charge, it writes what was measured so far.
+    never given back. If the command is interrupted after the charge, it writes what was measured so far. What would be
+    measured is known beforehand: --explain.
     """
     destination = Destination.taken(given)
+    if not explain and not (destination.ledger and destination.out):
+        raise CommandError("missing option '--ledger' or '--out'; give both, or --explain")
     if given["epsilon"] is None and given["rho"] is None:
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1")
     if rows is not None and not 1 <= rows <= 2**31:
@@ -116,26 +128,22 @@ def synthesize(
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
+    domain_of = partial(read_domain, names_of(columns), declared, domain, outside, nulls)
+    planned = partial(_planned, partial(open_files, files, schema), domain_of, impossible, workload)
+    if explain:
+        _explain(planned(destination, given, public=public).plan)
+        return
     with Outputs(destination, keep=(*files, domain or "", *filter(_is_table, impossible))) as outputs:
         name = dataset_name(files, dataset)
-        source = open_files(files, schema)
-        axes = read_domain(names_of(columns), declared, domain, outside, nulls, source.schema())
-        if given["neighbors"] == "replace" and axes.outside != "null":
-            raise CommandError(
-                "--neighbors replace needs --outside null: no row may be left out where their number is public"
-            )
-        given["impossible"] = _read_impossible(impossible)
-        models = given["delta"] is not None or given["impossible"] is not None
-        queries = _read_workload(workload, axes, models=models)
-        _check_public(axes, public=public, models=models)
-        _check_model(axes, queries, given)
-        opened = axes.open(source)
+        source, opened, plan = planned(destination, given, public=public)
+        axes = plan.domain
         account = open_or_create(destination, name)
         place = shown_path(destination.ledger)
         source.check()
-        given |= {"rows": rows, "ledger": account, "dataset": name}
         with Progress() as progress:
-            made = _synthesized(source, axes, queries, place, given, progress)
+            cost = cost_words(given["epsilon"], given["rho"], given["delta"])
+            run = partial(plan.run, source, ledger=account, rows=rows, dataset=name)
+            made = _synthesized(run, cost, place, progress)
             estimate = made.estimate
             progress("writing")
             written = outputs.save_records(made, progress)
@@ -161,11 +169,59 @@ def synthesize(
         )
 
 
-def _synthesized(
-    source: Source, axes: Domain, queries: Queries, place: str, given: dict[str, Any], progress: Progress
-) -> Synthesis:
+class _Planned(NamedTuple):
+    """What is known before a ledger is opened."""
+
+    source: Source
+    opened: OpenRecords
+    plan: SynthesisPlan
+
+
+def _planned(
+    open_source: Callable[[], Source],
+    domain_of: Callable[[pl.Schema], Domain],
+    impossible: tuple[str, ...],
+    workload: str | None,
+    destination: Destination,
+    given: dict[str, Any],
+    *,
+    public: bool,
+) -> _Planned:
+    """Return the plan of records, with the files that it is for, of which schemas alone are read."""
+    from dpfast.synthesis.planning import plan_synthesis
+
+    source = open_source()
+    axes = domain_of(source.schema())
+    if given["neighbors"] == "replace" and axes.outside != "null":
+        raise CommandError(
+            "--neighbors replace needs --outside null: no row may be left out where their number is public"
+        )
+    given["impossible"] = _read_impossible(impossible)
+    models = given["delta"] is not None or given["impossible"] is not None
+    queries = _read_workload(workload, axes, models=models)
+    _check_public(axes, public=public, models=models)
+    plan = plan_synthesis(axes, queries, accountant=_accountant(destination, given), **given)
+    return _Planned(source, axes.open(source), plan)
+
+
+def _accountant(destination: Destination, given: Mapping[str, Any]) -> str | None:
+    """Return what adds up in the ledger that will be charged; None where it is still to be created, for the usual."""
+    if destination.ledger is None or given["rho"] is not None:
+        return None
+    return accountant_of(destination.ledger)
+
+
+def _explain(plan: SynthesisPlan) -> None:
+    """Write the plan; no row is read, and nothing is charged."""
+    if wants_document():
+        write_document(out=None, text=plan.explain(), ways=plan.to_frame().to_dicts(), ledger=None)
+    else:
+        say(plan.explain())
+
+
+def _synthesized(run: Callable[..., Synthesis], cost: str, place: str, progress: Progress) -> Synthesis:
     """Charge, count, measure and draw; from the count on, an interrupt ends the rounds and keeps what was measured."""
-    from dpfast.synthesis.synthesizing import READING, synthesize
+    from dpfast.synthesis.fitted.request import READING
 
     interrupted = False
 
@@ -180,13 +236,12 @@ def _synthesized(
                 signal.signal(signal.SIGINT, interrupt)
         return not interrupted
 
-    cost = cost_words(given["epsilon"], given["rho"], given["delta"])
-    return run_charged(lambda: synthesize(source, axes, queries, progress=show, **given), cost, place, progress)
+    return run_charged(lambda: run(progress=show), cost, place, progress)
 
 
 def _check_public(axes: Domain, *, public: bool, models: bool) -> None:
     """Refuse a chart of errors where a model is made, which lists no answers."""
-    from dpfast.synthesis.synthesizing import makes_model
+    from dpfast.synthesis.planning import makes_model
 
     if public and (models or makes_model(None, axes)):
         raise CommandError("--public is for the answers of a histogram, but a model is made; leave --public out")
@@ -201,21 +256,10 @@ def _draw(estimate: Estimate | ModelEstimate, path: Path, opened: OpenRecords, *
     return estimate.plot(path)
 
 
-def _check_model(axes: Domain, queries: Queries, given: Mapping[str, Any]) -> None:
-    """Refuse what a model is not made of before a ledger is created."""
-    from dpfast.synthesis.graphical.synthesizing import MEGABYTES, ModelRequest, asked_sets
-    from dpfast.synthesis.synthesizing import makes_model
-
-    if given["delta"] is not None or makes_model(queries, axes, given["impossible"]):
-        megabytes = MEGABYTES.read("max_megabytes", given["max_megabytes"])
-        names = ("epsilon", "delta", "rho", "rounds", "selection", "neighbors", "impossible")
-        ModelRequest.read(axes, asked_sets(queries, axes, megabytes), megabytes, *(given[name] for name in names))
-
-
 def _described(estimate: Estimate | ModelEstimate, axes: Domain) -> list[str]:
     """Return what was done, in lines; they depend on the data only through what was paid for."""
     from dpfast.synthesis.estimate import Estimate
-    from dpfast.synthesis.synthesizing import groups_of
+    from dpfast.synthesis.fitted.request import groups_of
 
     if not isinstance(estimate, Estimate):
         measured, reach = estimate.rounds.height, estimate.rounds["error95"][-1]
@@ -252,7 +296,7 @@ def _is_table(written: str) -> bool:
 def _read_workload(text: str | None, axes: Domain, *, models: bool) -> Queries:
     """Return the workload that is named, None for the usual one; for a model, sets of columns."""
     import dpfast as dpf
-    from dpfast.synthesis.synthesizing import makes_model
+    from dpfast.synthesis.planning import makes_model
 
     shape = axes.shape
     models = models or makes_model(None, axes)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from dpfast.graphical.elimination import cells_of, find_cliques, model_cells, rows_of_bits
 from dpfast.kernels.graphical import joining as kernels
 
-__all__ = ["JunctionTree"]
+__all__ = ["JunctionTree", "Pairs", "pairs_among"]
 
 Attributes = tuple[int, ...]
+#: Which of some sets are pairs, and a row for the first attributes of these, and one for the second.
+Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Up to so many attributes, an order of elimination is tried for every candidate.
 _FEW = 64
@@ -107,6 +109,11 @@ class JunctionTree:
             found.append(found[parent] if common else clique)
         return tuple(found)
 
+    @cached_property
+    def part_of(self) -> tuple[int, ...]:
+        """The part of the tree that each attribute is in."""
+        return tuple(self.parts[held[0]] for held in self.holding_attribute)
+
     @property
     def cells(self) -> int:
         """How many cells the cliques' tables have together."""
@@ -171,7 +178,9 @@ class JunctionTree:
             return list(self.cliques)
         return [*self.cliques, *self.joined(*attributes)] if len(attributes) == 2 else []
 
-    def cells_with(self, sets: Sequence[Attributes], candidates: Sequence[Attributes]) -> NDArray[np.float64]:
+    def cells_with(
+        self, sets: Sequence[Attributes], candidates: Sequence[Attributes], pairs: Pairs | None = None
+    ) -> NDArray[np.float64]:
         """Return how many cells a tree would have at most, were one candidate more together; for each of them.
 
         Parameters
@@ -181,22 +190,26 @@ class JunctionTree:
         candidates
             Sets of attributes. Pairs are joined to this tree. Where there are few attributes, and for other sets, it is
             tried too what an elimination leaves behind.
+        pairs
+            Those among the candidates, if they are known.
 
         """
         cells = np.full(len(candidates), np.inf)
-        pairs = np.array([place for place, held in enumerate(candidates) if len(held) == 2], np.int64)
-        if pairs.size:
-            one, other = np.array([candidates[place] for place in pairs.tolist()]).T
-            for source in np.unique(one).tolist():
-                own = pairs[one == source]
-                cells[own] = self.cells + self.growth(source)[other[one == source]]
-        for place, held in enumerate(candidates):
-            if len(held) != 2 and self.home(held) is not None:
-                cells[place] = self.cells
+        places, (one, other) = pairs_among(candidates) if pairs is None else pairs
+        grown = np.empty((len(self.sizes), len(self.sizes)))
+        for source in np.unique(one).tolist():
+            grown[source] = self.growth(source)
+        cells[places] = self.cells + grown[one, other]
+        if places.size < len(candidates):
+            for place, held in enumerate(candidates):
+                if len(held) != 2 and self.home(held) is not None:
+                    cells[place] = self.cells
         if len(self.sizes) <= _FEW:
             cells[:] = np.minimum(cells, model_cells(self.sizes, sets, candidates))
             return cells
         rest = np.flatnonzero(np.isinf(cells)).tolist()
+        if not rest:
+            return cells
         cells[rest] = model_cells(self.sizes, sets, [candidates[place] for place in rest])
         return cells
 
@@ -233,3 +246,10 @@ def _holding(attributes: int, cliques: Sequence[Attributes]) -> tuple[tuple[int,
         for attribute in clique:
             holding[attribute].append(place)
     return tuple(map(tuple, holding))
+
+
+def pairs_among(candidates: Sequence[Attributes]) -> Pairs:
+    """Return which of some sets are pairs, and the first and the second attributes of these."""
+    places = [place for place, held in enumerate(candidates) if len(held) == 2]
+    ends = np.array([candidates[place] for place in places], np.int64).reshape(-1, 2)
+    return np.array(places, np.int64), np.ascontiguousarray(ends.T)

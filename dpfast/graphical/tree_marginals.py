@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.graphical.elimination import cells_of
+from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.graphical.views import View
 
@@ -23,6 +24,11 @@ __all__ = ["TreeMarginals"]
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
 
+#: For each clique the next one on the way, the edge to it, and how many edges there are to the end.
+Ways: TypeAlias = dict[int, tuple[int, int, int]]
+
+#: So many cells may be kept of weights that are small themselves: those of hundreds of columns often are.
+_ROOM = 1 << 19
 #: Products of so many cells are summed as they come.
 _FEW_CELLS = 1 << 14
 
@@ -40,28 +46,96 @@ class TreeMarginals:
     def __init__(self, weights: TreeWeights) -> None:
         self._weights = weights
         self._sums: dict[tuple[int, Attributes], Floats] = {}
-        # What is kept takes no more than half of the weights' memory.
-        self._room = weights.tree.cells // 2
+        self._singles: dict[int, Floats] = {}
+        self._ways: dict[int, Ways] = {}
+        self._shares: dict[tuple[int, int], Floats] = {}
+        self._total = weights.total
+        # What is kept takes no more than half of the weights' memory, or than a few megabytes.
+        self._room = max(weights.tree.cells // 2, _ROOM)
 
     def marginal(self, attributes: Attributes) -> Floats:
         """Return the marginal over ascending attributes, in one dimension."""
         tree = self._weights.tree
+        if len(attributes) == 2:
+            one, other = attributes
+            if tree.part_of[one] != tree.part_of[other]:
+                return np.multiply.outer(self._single(one), self._single(other) / self._total).reshape(-1)
         home = tree.home(attributes)
         if home is not None:
             return self._sum(home, attributes).reshape(-1)
         parts: dict[int, list[int]] = {}
         for attribute in attributes:
-            parts.setdefault(tree.parts[tree.holding_attribute[attribute][0]], []).append(attribute)
+            parts.setdefault(tree.part_of[attribute], []).append(attribute)
         if len(parts) > 1:
             return self._product([tuple(own) for own in parts.values()], attributes)
+        if len(attributes) == 2:
+            return self._pair(*attributes)
         root, below = self._part(attributes)
         table, axes = self._told(root, set(attributes), below)
         order = [axes.index(attribute) for attribute in attributes]
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
 
+    def _single(self, attribute: int) -> Floats:
+        """Return the marginal over one attribute, which is kept: all of them are no larger than the tree."""
+        found = self._singles.get(attribute)
+        if found is None:
+            found = self._singles[attribute] = self.marginal((attribute,))
+        return found
+
+    def _pair(self, one: int, other: int) -> Floats:
+        """Return the marginal over two attributes of one part of the tree that no clique holds both of.
+
+        The attribute of fewer values tells all cliques beyond its own of it. What it told one of them serves all other
+        attributes that are as far or further.
+        """
+        tree = self._weights.tree
+        source, target = (one, other) if tree.sizes[one] <= tree.sizes[other] else (other, one)
+        ways = self._ways.get(source)
+        if ways is None:
+            ways = self._ways[source] = _ways_from(tree, source)
+        last = min(tree.holding_attribute[target], key=lambda clique: ways[clique][2])
+        path = [last]
+        while (source, path[-1]) not in self._shares and ways[path[-1]][2] > 1:
+            path.append(ways[path[-1]][0])
+        share = self._shares.get((source, path[-1]))
+        for clique in reversed(path):
+            if (known := self._shares.get((source, clique))) is not None:
+                share = known
+                continue
+            before, edge, _ = ways[clique]
+            share = self._share(source, before, share, ways[before][1], edge)
+            if share.size <= self._room:
+                self._room -= share.size
+                self._shares[source, clique] = share
+        assert share is not None
+        common = tree.separators[ways[last][1]]
+        held = tuple(sorted((*common, target)))
+        factors = [(share, [source, *common]), (self._sum(last, held), list(held))]
+        return np.ascontiguousarray(_contract(factors, [one, other])).reshape(-1)
+
+    def _share(self, source: int, clique: int, told: Floats | None, entered: int, left: int) -> Floats:
+        """Return the marginal over an attribute and what a clique has in common with the next, over the latter's.
+
+        ``told`` is the same of the clique itself, across the edge ``entered``; it is not used if the clique holds the
+        attribute.
+        """
+        tree = self._weights.tree
+        common = tree.separators[left]
+        if source in tree.cliques[clique]:
+            held = tuple(sorted((source, *common)))
+            table = np.moveaxis(self._sum(clique, held), held.index(source), 0)
+        else:
+            assert told is not None
+            before = tree.separators[entered]
+            held = tuple(sorted({*before, *common}))
+            factors = [(told, [source, *before]), (self._sum(clique, held), list(held))]
+            table = _contract(factors, [source, *common])
+        given = self._weights.separator(left).reshape([1, *(tree.sizes[a] for a in common)])
+        return np.divide(table, given, out=np.zeros(table.shape), where=given > 0.0)
+
     def _product(self, parts: Sequence[Attributes], attributes: Attributes) -> Floats:
         """Return the marginal over attributes of which those of different parts are independent."""
-        sizes, total = self._weights.tree.sizes, self._weights.total
+        sizes, total = self._weights.tree.sizes, self._total
         table, axes = self.marginal(parts[0]).reshape([sizes[a] for a in parts[0]]), list(parts[0])
         for own in parts[1:]:
             table = np.multiply.outer(table, self.marginal(own).reshape([sizes[a] for a in own]) / total)
@@ -168,6 +242,25 @@ class TreeMarginals:
         if len(factors) == 1 and out == list(attributes):
             return factors[0][0], out
         return _contract(factors, out), out
+
+
+def _ways_from(tree: JunctionTree, source: int) -> Ways:
+    """Return each clique's way towards those that hold an attribute: the next clique, the edge, and how many edges.
+
+    Edges bear the number of the clique that is lower in the tree.
+    """
+    found: Ways = dict.fromkeys(tree.holding_attribute[source], (-1, -1, 0))
+    walk = list(found)
+    for clique in walk:
+        far = found[clique][2] + 1
+        near = [(child, child) for child in tree.children[clique]]
+        if tree.parents[clique] >= 0:
+            near.append((tree.parents[clique], clique))
+        for other, edge in near:
+            if other not in found:
+                found[other] = clique, edge, far
+                walk.append(other)
+    return found
 
 
 def _contract(factors: Sequence[tuple[Floats, list[int]]], out: list[int]) -> Floats:

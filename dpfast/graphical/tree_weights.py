@@ -272,4 +272,4 @@ class NarrowWeights:
 
 def _ratio(new: Floats, old: Floats) -> Floats:
     """Return new / old; where old is 0, new is 0 too, and so is the ratio."""
-    return np.divide(new, old, out=np.zeros_like(new), where=old > 0.0)
+    return np.divide(new, old, out=np.zeros(new.size), where=old > 0.0)

@@ -68,7 +68,9 @@ from dpfast.rows.filters import OwnFilter
 from dpfast.showing import Card, Shown, brief
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked
-from dpfast.synthesis.synthesizing import DOMAIN, Synthesis, synthesize
+from dpfast.synthesis.planning import DOMAIN
+from dpfast.synthesis.synthesis import Synthesis
+from dpfast.synthesis.synthesizing import synthesize
 from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["Expressions", "Frames"]

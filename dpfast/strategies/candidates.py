@@ -7,6 +7,8 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from dpfast.accounting.budget import Budget
+from dpfast.errors import ParameterError, Words
+from dpfast.showing import number_of
 from dpfast.strategies.axes import axis_ranges, terms_of
 from dpfast.strategies.axis_search import best_product, uniform_products
 from dpfast.strategies.best_marginals import best_marginals
@@ -73,8 +75,9 @@ def _without_cells(workload: Workload, orders: list[Literal[1, 2]]) -> list[Stra
     """Return strategies for a workload over more cells than an array holds: of marginals alone."""
     found: list[Strategy] = [best for order in orders for best in best_marginals(workload, order)]
     if not found:
-        # Says how many cells there are.
-        workload.check_cells()
+        allowed = f"over at most {LARGEST_ARRAY:,} cells, or of few marginals"
+        mend = "give many marginals to dpf.plan_marginals, or use coarser cells, fewer attributes or fewer queries"
+        raise ParameterError("workload", Words(f"over {number_of(workload.cells, 'cell')}"), allowed, mend)
     return found
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dpfast.accounting.accountants import basic
-from dpfast.accounting.budget import Budget
+from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.budget import Budget, ShownAmounts
 from dpfast.accounting.events import Event, Gaussian, ZeroConcentrated, runs
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
-from dpfast.ledger import Charge, Ledger
+from dpfast.ledger import Charge
 from dpfast.ledger.payment import Payment
 from dpfast.ledger.receipt import Receipt
 
-__all__ = ["charge_events", "charges_whole", "read_relation"]
+__all__ = ["charge_events", "charges_whole", "planned_charge", "read_relation"]
 
 
 def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> Receipt | None:
@@ -25,7 +25,7 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
     """
     if payment.ledger is None:
         return None
-    if charges_whole(payment.ledger):
+    if charges_whole(payment.ledger.accountant):
         return payment.pay([Charge(budget.units, budget.delta_units, description)])
     charges = []
     for event, count in runs(tuple(events)).items():
@@ -34,9 +34,17 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
     return payment.pay(charges)
 
 
-def charges_whole(ledger: Ledger) -> bool:
+def charges_whole(accountant: str) -> bool:
     """Return whether a ledger is charged the (epsilon, delta) that events are calibrated to, and not the events."""
-    return ledger.accountant == "basic"
+    return accountant == "basic"
+
+
+def planned_charge(accountant: str, budget: Budget, events: Iterable[Event]) -> ShownAmounts:
+    """Return what a ledger will be charged: the budget where it adds up epsilons, else the rho of the events."""
+    if accountant in ("basic", "odometer"):
+        return budget.shown
+    rho, delta = zcdp.cost(tuple(events))
+    return Budget("rho", rho, delta).shown
 
 
 def read_relation(neighbors: object, domain: Domain) -> Neighbors:

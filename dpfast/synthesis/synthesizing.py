@@ -2,179 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Annotated
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from dpfast.accounting.budget import Delta, Epsilon, Rho, ShownAmounts, read_budget
+from dpfast.accounting.budget import Delta, Epsilon, Rho
 from dpfast.accounting.privacy_unit import Neighbors
-from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
-from dpfast.arguments import Instance
-from dpfast.domain.arguments import PART, RECORDS, Most, Records, RecordsPath
-from dpfast.domain.declaring import read_places
+from dpfast.aggregation.sources import Data, Schema
+from dpfast.domain.arguments import RECORDS, Records
 from dpfast.domain.domain import Domain
 from dpfast.domain.impossible import OwnImpossible
-from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER
-from dpfast.pages.page import Page
-from dpfast.pages.reported import Reported
-from dpfast.progress import TellCount, TellStages, TerminalLine, forgetting, read_progress
-from dpfast.randomness import Random
-from dpfast.showing import Card, Shown, number_of
-from dpfast.synthesis.cell_weights import LARGEST_DOMAIN, check_cells
-from dpfast.synthesis.charging import read_relation
-from dpfast.synthesis.estimate import Estimate
-from dpfast.synthesis.fitted.mwem import mwem
+from dpfast.progress import TellStages
+from dpfast.synthesis.fitted.request import READING
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
-from dpfast.synthesis.graphical.estimate import Columns, ModelEstimate
-from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked, ModelRequest, asked_sets
-from dpfast.workloads import marginals
-from dpfast.workloads.workload import WORKLOAD, AskedOfAny, OwnQueries, Workload
+from dpfast.synthesis.graphical.synthesizing import MEGABYTES, Asked
+from dpfast.synthesis.planning import DOMAIN, plan_read
+from dpfast.synthesis.synthesis import Synthesis
+from dpfast.workloads.workload import OwnQueries
 
-__all__ = ["DOMAIN", "READING", "Synthesis", "groups_of", "makes_model", "synthesize"]
-
-#: The stage of which the first row is read, after the charge.
-READING = "reading the data"
-DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f", "m"]}})')
-
-
-@dataclass(eq=False, repr=False)
-class Synthesis(Reported, Shown):
-    """Synthetic records, and the estimate that they are drawn from.
-
-    Guarantee
-        Both are post-processing of what was measured: they are as private as `spent` says, however often they are read.
-
-    Attributes
-    ----------
-    estimate
-        Of every cell of the domain: its ``answers``, its ``rounds``, and whether it is ``complete``.
-    domain
-        The public values of the records' columns. More records cost nothing: ``domain.records(made, 1_000)``.
-    rows
-        How many records were asked for; None for about as many as the data have.
-
-    """
-
-    estimate: Estimate | ModelEstimate
-    domain: Domain
-    rows: int | None
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """The records, one a row: drawn when they are first asked for, and kept."""
-        return self.domain.records(self)
-
-    def write(self, path: RecordsPath, *, progress: TellCount = None) -> int:
-        """Write the records to a file: as many as `frame` has, drawn anew, no more than a part of them in memory.
-
-        Parameters
-        ----------
-        path, progress
-            As for `Domain.write_records`, which has more.
-
-        """
-        return self.domain.write_records(self, path, progress=progress)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many values each column has in the domain."""
-        return self.domain.shape
-
-    def draw_parts(
-        self, n: Records = None, *, most: Most = PART, random: Random = None
-    ) -> Iterator[NDArray[np.uint32]]:
-        """Give the codes of records along each axis of the domain, at most so many records at a time.
-
-        This is what `Domain.records` and `Domain.write_records` make records of.
-
-        Parameters
-        ----------
-        n
-            How many records; as many as `frame` has if not given.
-        most
-            The most records of a part.
-        random
-            None, or a `dpfast.testing.SeededRandom`.
-
-        """
-        return self.estimate.draw_parts(self.rows if n is None else n, most=most, random=random)
-
-    def marginal(self, columns: Columns) -> NDArray[np.float64]:
-        """Return the estimated counts over some columns, an axis for each in the order given.
-
-        Parameters
-        ----------
-        columns
-            Names of the domain's columns, each once.
-
-        Raises
-        ------
-        ParameterError
-            There is no such column, or one is named twice.
-
-        """
-        if isinstance(self.estimate, ModelEstimate):
-            return self.estimate.marginal(columns)
-        places = read_places(columns, self.domain.names)
-        others = tuple(place for place in range(len(self.domain.shape)) if place not in places)
-        table: NDArray[np.float64] = self.estimate.histogram.sum(axis=others)
-        return table.transpose(np.argsort(np.argsort(places))).copy()
-
-    def answer(self, workload: AskedOfAny) -> NDArray[np.float64]:
-        """Return the estimated answers of a workload over the domain.
-
-        Parameters
-        ----------
-        workload
-            One of `dpfast.workloads` over ``domain.shape``; of a model, of any number of cells, as for
-            `ModelEstimate.answer`.
-
-        Raises
-        ------
-        ParameterError
-            It is over other cells, or about more columns together than a table can have cells.
-
-        """
-        if isinstance(self.estimate, ModelEstimate):
-            return self.estimate.answer(workload)
-        return np.asarray(_over(workload, self.domain).answer(self.estimate.histogram), np.float64)
-
-    @property
-    def spent(self) -> ShownAmounts:
-        """What was charged."""
-        return self.estimate.spent
-
-    @property
-    def entry(self) -> int | None:
-        """The number of the first charge in the ledger."""
-        return self.estimate.entry
-
-    def _page(self) -> Page:
-        from dpfast.synthesis.report import page_of_estimate, page_of_model  # not at the top: few ask for a page
-
-        made = self.estimate
-        if isinstance(made, ModelEstimate):
-            return page_of_model(made, self.domain)
-        return page_of_estimate(made, self.domain)
-
-    def __repr__(self) -> str:
-        """Show the records and what they cost."""
-        return f"Synthesis over {self.domain}; spent {self.spent}\n{self.frame}"
-
-    def _card(self) -> Card:
-        frame = self.frame.head(10)
-        rows = [[str(value) for value in row] for row in frame.iter_rows()]
-        drawn = f"{number_of(self.frame.height, 'record')}, the first of them:"
-        about = f"Synthesis over {self.domain}; spent {self.spent}; {drawn}"
-        return Card([about], headers=frame.columns, rows=rows)
+__all__ = ["READING", "synthesize"]
 
 
 def synthesize(
@@ -297,6 +145,7 @@ def synthesize(
     Examples
     --------
     >>> import dpfast as dpf
+    >>> import polars as pl
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 500, "age": [20, 40, 60, 80] * 250})
     >>> domain = dpf.Domain({"sex": ["f", "m"], "age": dpf.bins("age", [0, 30, 60, 120])})
     >>> ledger = dpf.Ledger(epsilon=1.0)
@@ -314,76 +163,8 @@ def synthesize(
     ['clerk']
 
     """
-    DOMAIN.read("domain", domain)
     LEDGER.read("ledger", ledger)
-    rows = RECORDS.read_optional("rows", rows)
-    megabytes = MEGABYTES.read("max_megabytes", max_megabytes)
-    read_relation(neighbors, domain)
-    named = path_of(data) if dataset is None else dataset
-    modelled = read_budget(epsilon, delta, rho).delta_units or makes_model(workload, domain, impossible)
-    with TerminalLine() as line, forgetting():
-        show = line if progress is None else read_progress(progress, "the name of a stage")
-        source = data if isinstance(data, Source) else open_source(data, schema=schema)
-        if modelled:
-            sets = asked_sets(workload, domain, megabytes)
-            asked = epsilon, delta, rho, rounds, selection, neighbors, impossible
-            request = ModelRequest.read(domain, sets, megabytes, *asked, ledger)
-            opened = domain.open(source)
-            source.check()
-            return Synthesis(request.run(opened, ledger, named, show), domain, rows)
-        queries = _read_workload(workload, domain)
-        number = groups_of(queries)
-        most = 30 if rounds is None else rounds
-        opened = domain.open(source)
-        source.check()
-
-        def count() -> NDArray[np.int64]:
-            show(READING)
-            return opened.count()
-
-        show("charging the ledger")
-        estimate = mwem(
-            count,
-            queries,
-            epsilon=epsilon,
-            rho=rho,
-            rounds=most,
-            selection=selection,
-            neighbors=neighbors,
-            ledger=ledger,
-            dataset=named,
-            privacy_unit="row",
-            progress=lambda done: show(f"{done} of {min(most, number)} rounds"),
-        )
-        return Synthesis(estimate, domain, rows)
-
-
-def makes_model(workload: object, domain: Domain, impossible: object = None) -> bool:
-    """Return whether a model is made though no delta is given.
-
-    It is for too many cells, for named sets of columns, and where cells are impossible.
-    """
-    return domain.cells > LARGEST_DOMAIN or isinstance(workload, (list, tuple)) or impossible is not None
-
-
-def groups_of(workload: Workload) -> int:
-    """Return how many queries there are, or groups of them that are measured at once."""
-    groups = workload.groups
-    return len(workload) if groups is None else len(groups) - 1
-
-
-def _read_workload(workload: object, domain: Domain) -> Workload:
-    """Return what was asked, over the cells of the domain."""
-    check_cells(domain.cells, "domain")
-    if workload is None:
-        return marginals(domain.shape, min(2, len(domain.shape)))
-    return _over(workload, domain)
-
-
-def _over(workload: object, domain: Domain) -> Workload:
-    """Return a workload, or refuse one over other cells."""
-    asked = WORKLOAD.read("workload", workload)
-    if asked.shape != domain.shape:
-        mend = f"make it over {domain.shape}, the domain's shape"
-        raise ParameterError("workload", Words(f"of shape {asked.shape}"), "over the cells of the domain", mend)
-    return asked
+    number = RECORDS.read_optional("rows", rows)
+    asked = epsilon, delta, rho, impossible, rounds, max_megabytes, selection, neighbors
+    plan = plan_read(domain, workload, *asked, ledger.accountant)
+    return plan.run(data, ledger=ledger, rows=number, dataset=dataset, schema=schema, progress=progress)

@@ -114,6 +114,7 @@ STRATEGIES = [
 ESTIMATE = dpf.ahp(COUNTS, **BUDGET)
 MADE = dpf.synthesize(RECORDS, DOMAIN, epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1))
 MODEL = dpf.synthesize(RECORDS, DOMAIN, [("a", "b")], epsilon=1.0, rounds=1, ledger=dpf.Ledger(epsilon=1)).estimate
+PLAN = dpf.plan_synthesis(DOMAIN, epsilon=0.1, rounds=1)
 PLANNED = dpf.plan_marginals(DOMAIN, [("a", "b")], rho=0.1)
 MEASURED = PLANNED.run(RECORDS, ledger=dpf.Ledger(epsilon=100, delta=1e-9, accountant="zcdp"))
 FITTED = MEASURED.fit()
@@ -152,6 +153,21 @@ SYNTHESIS = [
             "ledger": dpf.Ledger(epsilon=1000, delta=1e-3),
         },
     ),
+    Call(
+        "plan_synthesis",
+        dpf.plan_synthesis,
+        lambda: {
+            "domain": DOMAIN,
+            "workload": [("a", "b"), ("a",)],
+            "impossible": [(dpf.column("a") == 0) & (dpf.column("b") == "y")],
+            "epsilon": 0.1,
+            "delta": 1e-9,
+            "rounds": 1,
+            "accountant": "zcdp",
+        },
+    ),
+    of("SynthesisPlan.columns", PLAN.columns, records=100),
+    Call("SynthesisPlan.run", PLAN.run, lambda: {"data": RECORDS, "ledger": dpf.Ledger(epsilon=1000)}),
     Call("plan_marginals", dpf.plan_marginals, lambda: {"domain": DOMAIN, "workload": [("a", "b")], "rho": 0.1}),
     Call(
         "release_marginals",

@@ -317,3 +317,36 @@ def test_values_beyond_the_codes_are_clamped(folder, run, trips):
         "synthesize", "trips.parquet", *asked, "--outside", "clamp", "--neighbors", "replace", "--out", "n.csv"
     )
     assert "--neighbors replace needs --outside null" in one_line(result)
+
+
+@pytest.mark.parametrize("more", [[], ["--delta", "1e-9"]], ids=["histogram", "model"])
+def test_a_plan_reads_no_row_and_charges_nothing(folder, run, trips, monkeypatch, more):
+    trips.write_parquet("trips.parquet")
+    dpf.Ledger.open("ledger.db", epsilon=4.0, delta=1e-6).close()
+    before = (folder / "ledger.db").read_bytes()
+
+    def refused(*_, **__):
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr("dpfast.domain.counting.OpenRecords.count", refused)
+    monkeypatch.setattr("dpfast.domain.counting.OpenRecords.count_marginals", refused)
+    asked = ["synthesize", "trips.parquet", *DOMAIN, "--epsilon", "2", *more]
+    for where in ([], ["--ledger", "ledger.db", "--out", "made.parquet"]):
+        result = run(*asked, *where, "--explain")
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith("records of 2 columns, 16 cells, from ")
+        assert "charge: epsilon 2, " in result.stdout
+    assert (folder / "ledger.db").read_bytes() == before
+    assert not (folder / "made.parquet").exists()
+    found = json.loads(run(*asked, "--explain", "--json").stdout)
+    assert found["ledger"] is None
+    assert found["ways"][0]["rounds"] >= 1
+    assert "missing option '--ledger' or '--out'; give both, or --explain" in one_line(run(*asked))
+
+
+def test_a_plan_is_for_what_its_ledger_adds_up(folder, run):
+    dpf.Ledger.open("rho.db", epsilon=4.0, delta=1e-6, accountant="zcdp").close()
+    result = run("synthesize", *ASKED[:-4], "--delta", "1e-9", "--ledger", "rho.db", "--explain")
+    assert result.exit_code == 0, result.stderr
+    assert 'in a ledger with accountant "zcdp"' in result.stdout
+    assert "charge: rho 0.0" in result.stdout

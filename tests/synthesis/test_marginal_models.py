@@ -344,6 +344,13 @@ def test_sets_that_no_model_has_room_for_are_refused_before_the_charge(sizes):
     assert ledger.remaining.epsilon == 1.0
 
 
+def test_a_set_that_only_a_model_has_no_room_for_has_another_way():
+    domain = dpf.Domain({"a": 1_000, "b": 1_500})
+    with pytest.raises(ParameterError, match=r"raise max_megabytes.*; dpf\.release_marginals .* dpf\.fit_marginals"):
+        dpf.plan_synthesis(domain, [("a", "b")], rho=1.0, max_megabytes=5)
+    assert dpf.plan_marginals(domain, [("a", "b")], rho=1.0).columns == (("a", "b"),)
+
+
 def test_counts_of_all_sets_together_that_memory_does_not_hold_are_refused_before_the_charge():
     domain = dpf.Domain(dict.fromkeys((f"x{place}" for place in range(500)), 100))
     frame = pl.DataFrame({name: [0] for name in domain.names})

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from dpfast.accounting.budget import Delta, Epsilon, Rho, read_budget
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.arguments import Threads
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer, read_payment
 from dpfast.progress import TellCount, read_progress
-from dpfast.randomness import Random, random_source
+from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.synthesis.cell_weights import Prior, Replays, Total, check_cells, public_weights
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload
@@ -23,9 +24,9 @@ from dpfast.synthesis.fitted.rounds import PAY, REPEAT, ROUNDS, SELECTION, Payme
 from dpfast.synthesis.shares import SHARE, Share
 from dpfast.threads import thread_count
 from dpfast.workloads.histograms import Counts, clamped, counted, records
-from dpfast.workloads.workload import WORKLOAD, Asked
+from dpfast.workloads.workload import WORKLOAD, Asked, Workload
 
-__all__ = ["mwem"]
+__all__ = ["mwem", "plan_rounds", "run_rounds"]
 
 
 def mwem(
@@ -172,15 +173,58 @@ rounds=30
 
     """
     relation = read_neighbors(neighbors)
+    plan = plan_rounds(
+        workload,
+        read_budget(epsilon, delta, rho),
+        relation,
+        rounds,
+        selection,
+        total=total,
+        replays=replays,
+        selection_share=selection_share,
+        total_share=total_share,
+        repeat=repeat,
+    )
+    start = public_weights(prior, workload.cells)
+    thread_count(threads, 1)
+    show = read_progress(progress, "the number of rounds done")
+    payer = read_payment(
+        ledger, plan.shared.given, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit
+    )
+    source = random_source(random)
+    if not callable(histogram):
+        counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
+    return run_rounds(plan, histogram, start, source, PaymentByRounds(payer, pay, plan), relation, threads, show)
+
+
+def plan_rounds(
+    workload: Workload,
+    budget: Budget,
+    relation: Neighbors,
+    rounds: int,
+    selection: str,
+    *,
+    total: int | None = None,
+    replays: int = 100,
+    selection_share: Share | None = None,
+    total_share: Share = 0.05,
+    repeat: bool = False,
+) -> Rounds:
+    """Return what `mwem` measures and pays for, which its arguments decide without the data.
+
+    Raises
+    ------
+    ParameterError
+        As `mwem`.
+
+    """
     check_cells(WORKLOAD.read("workload", workload).cells, "workload")
     low, high = workload.range
     if not -1.0 <= low <= high <= 1.0:
         of = Words(f"of coefficients from {low:g} to {high:g}")
         raise ParameterError("workload", of, "of coefficients from -1 to 1", "scale it")
-    queries = ExactWorkload(workload)
-    budget = read_budget(epsilon, delta, rho)
-    plan = Rounds(
-        queries,
+    return Rounds(
+        ExactWorkload(workload),
         budget,
         rounds,
         selection=selection,
@@ -191,15 +235,21 @@ rounds=30
         total_share=total_share,
         repeat=repeat,
     )
-    start = public_weights(prior, workload.cells)
-    thread_count(threads, 1)
-    show = read_progress(progress, "the number of rounds done")
-    payer = read_payment(ledger, budget, random, neighbors=relation, dataset=dataset, privacy_unit=privacy_unit)
-    source = random_source(random)
-    if not callable(histogram):
-        counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-    payment = PaymentByRounds(payer, pay, plan)
+
+
+def run_rounds(
+    plan: Rounds,
+    histogram: Counts | Callable[[], ArrayLike],
+    start: NDArray[np.float64],
+    source: RandomSource,
+    payment: PaymentByRounds,
+    relation: Neighbors,
+    threads: int | None,
+    progress: Callable[[int], object],
+) -> Estimate:
+    """Return the estimate by rounds that are planned and paid for, from weights to start with."""
     given = histogram() if callable(histogram) else histogram
-    cells = clamped(counted(given, workload.shape), queries.largest_scored, clamp=ledger is not None)
-    public = records(given) if relation == "replace" and total is None else total
-    return plan.run(cells, public, start, source, payment, threads, show)
+    counts = counted(given, plan.queries.workload.shape)
+    cells = clamped(counts, plan.queries.largest_scored, clamp=payment.has_ledger)
+    public = records(given) if relation == "replace" and plan.total is None else plan.total
+    return plan.run(cells, public, start, source, payment, threads, progress)

@@ -57,6 +57,7 @@ class PaymentByRounds:
         if self.by_round and payment.ledger is None:
             raise ParameterError("pay", pay, '"at_once" without a ledger', "give ledger")
         self._payment, self._round = payment, plan.charges_of(1)
+        self.has_ledger = payment.ledger is not None
         if self.by_round and plan.shared.adds_up_epsilons(payment):
             allowed = '"at_once" for an epsilon with a delta, in a ledger that adds up epsilons'
             raise ParameterError("pay", pay, allowed, "leave delta out, or keep a ledger of rho")
@@ -137,6 +138,8 @@ class Rounds:
         self.noise, self._noise_charge = noise_for(
             kind, measure, queries.group_sensitivity(neighbors), self.rounds, f"{name}: measurements"
         )
+        #: What the total, all selections and all measurements get of the budget that is split.
+        self.shares = self.total_units, self.rounds * select, self.rounds * measure
         # Noise far below 1 is 0 almost surely, but a measurement needs a weight.
         self._deviation = max(self.noise.deviation, self.noise.scale)
 

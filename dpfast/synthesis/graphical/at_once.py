@@ -22,7 +22,7 @@ from dpfast.synthesis.graphical.softness import FIRMEST
 from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL, marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_residuals
 
-__all__ = ["error_at_once", "fit_at_once", "measure_at_once", "plan_at_once"]
+__all__ = ["error_at_once", "fit_at_once", "measure_at_once", "noise_at_once", "plan_at_once"]
 
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
@@ -55,9 +55,13 @@ def plan_at_once(
     return plan_residuals(sizes, sets, [1.0] * len(sets), Budget("rho", units), neighbors)
 
 
-def error_at_once(plan: ResidualPlan, records: float) -> float:
-    """Return the mean total variation distance that noise alone makes, of so many records."""
-    each = [math.prod(plan.sizes[a] for a in held) * math.sqrt(plan.variance(held)) for held in plan.asked]
+def noise_at_once(plan: ResidualPlan) -> list[float]:
+    """Return what the deviations of the cells of each set add up to."""
+    return [math.prod(plan.sizes[a] for a in held) * math.sqrt(plan.variance(held)) for held in plan.asked]
+
+
+def error_at_once(each: Sequence[float], records: float) -> float:
+    """Return the mean total variation distance that noise alone makes, by `noise_at_once`, of so many records."""
     return math.sqrt(2.0 / math.pi) * math.fsum(min(one / (2.0 * records), 1.0) for one in each) / len(each)
 
 

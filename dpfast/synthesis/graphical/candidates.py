@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.graphical.junction_tree import Pairs, pairs_among
 from dpfast.synthesis.fitted.exact_workload import public_steps
 
 __all__ = ["LARGEST_COUNT", "SCORE_BITS", "Candidates"]
@@ -27,6 +29,8 @@ _MOST_PARTS, _CELLS_OF_PARTS = 2_000, 1 << 24
 #: Weights beyond are cut off.
 _LARGEST_WEIGHT = 2**12
 _LIMIT = 2.0**60
+#: Sets are scored together until they have so many cells.
+_CELLS_AT_ONCE = 1 << 14
 
 
 class Candidates:
@@ -70,6 +74,20 @@ class Candidates:
         held = [pair for pair in combinations(varying, 2) if sizes[pair[0]] * sizes[pair[1]] <= largest]
         return cls(sizes, held or [(place,) for place in places])
 
+    @cached_property
+    def places_of_pairs(self) -> Pairs:
+        """Where the sets of two attributes stand, and these."""
+        return pairs_among(self.sets)
+
+    @cached_property
+    def holding(self) -> dict[int, NDArray[np.int64]]:
+        """Where the sets stand that hold each attribute."""
+        found: dict[int, list[int]] = {}
+        for place, held in enumerate(self.sets):
+            for attribute in held:
+                found.setdefault(attribute, []).append(place)
+        return {attribute: np.array(own) for attribute, own in found.items()}
+
     @property
     def sensitivity(self) -> int:
         """What one cell's count that changes by one changes in a score at most."""
@@ -102,16 +120,34 @@ class Candidates:
             About what the noise of a measurement is: what is nearer than that, a measurement would not mend.
 
         """
-        scores = np.empty(len(places), np.int64)
         near = round(math.ldexp(min(threshold, LARGEST_COUNT), SCORE_BITS))
-        for i, place in enumerate(places):
-            counts = exact[self.sets[place]]
+        return np.concatenate([np.empty(0, np.int64), *self._scores(places, exact, estimated, near)])
+
+    def _scores(
+        self,
+        places: Sequence[int],
+        exact: Mapping[Attributes, NDArray[np.int64]],
+        estimated: Callable[[Attributes], NDArray[np.float64]],
+        near: int,
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield scores, of as many sets at a time as have few cells: most sets are small, and calls take longer."""
+        first = 0
+        while first < len(places):
+            counts: list[NDArray[np.int64]] = []
+            cells = 0
+            while first + len(counts) < len(places) and cells < _CELLS_AT_ONCE:
+                counts.append(exact[self.sets[places[first + len(counts)]]].reshape(-1))
+                cells += counts[-1].size
+            own = places[first : first + len(counts)]
+            first += len(counts)
+            sizes = np.array([one.size for one in counts])
+            weights = np.array([self.weights[place] for place in own])
             # Sums over the cells, times weights, stay below 2**62.
-            limit = _LIMIT / (counts.size * self.weights[place])
-            steps = public_steps(np.ldexp(estimated(self.sets[place]), SCORE_BITS), min(limit, 2.0**50))
-            far = np.abs((np.minimum(counts, LARGEST_COUNT) << SCORE_BITS) - steps) - near
-            scores[i] = self.weights[place] * int(np.maximum(far, 0).sum())
-        return scores
+            limit = np.minimum(_LIMIT / (sizes * weights), 2.0**50)
+            made = np.concatenate([estimated(self.sets[place]) for place in own])
+            steps = public_steps(np.ldexp(made, SCORE_BITS), np.repeat(limit, sizes))
+            far = np.abs((np.minimum(np.concatenate(counts), LARGEST_COUNT) << SCORE_BITS) - steps) - near
+            yield weights * np.add.reduceat(np.maximum(far, 0), np.cumsum(sizes) - sizes)
 
 
 def _that_vary(sizes: Sequence[int], held: Attributes) -> Attributes:

@@ -21,7 +21,7 @@ from dpfast.accounting.sensitivity import Sensitivity
 from dpfast.exact.amounts import UNITS_PER_ONE, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
-from dpfast.synthesis.graphical.at_once import error_at_once, plan_at_once
+from dpfast.synthesis.graphical.at_once import error_at_once, noise_at_once, plan_at_once
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.residuals.planning import ResidualPlan
 from dpfast.synthesis.shares import noise_for, positive_share, selection_for
@@ -61,6 +61,8 @@ class Split:
         The epsilon of each round's selection; None where there is nothing to select.
     rounds
         How many.
+    amounts
+        What single attributes, all selections and all measurements get, in units of the budget.
 
     """
 
@@ -70,6 +72,7 @@ class Split:
     noise: IntegerNoise
     selection: float | None
     rounds: int
+    amounts: tuple[int, int, int]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -108,6 +111,8 @@ class ModelPlan:
         How all sets are measured at once instead, if they can be.
     sizes
         How many values each attribute has.
+    amounts
+        What the number of records gets of the budget that is split, and all else, in units.
 
     """
 
@@ -115,6 +120,7 @@ class ModelPlan:
     splits: tuple[Split, ...]
     at_once: ResidualPlan | None
     sizes: tuple[int, ...]
+    amounts: tuple[int, int]
 
     @property
     def ways(self) -> list[Split | ResidualPlan]:
@@ -138,10 +144,14 @@ class ModelPlan:
 
     def choose(self, records: float) -> Split | ResidualPlan:
         """Return the way for a number of records, which is noisy or public."""
-        if self.at_once and error_at_once(self.at_once, records) <= _AT_ONCE:
+        if self.at_once and error_at_once(self._noise_at_once, records) <= _AT_ONCE:
             return self.at_once
         error = self.error(records)
         return next((split for split, most in zip(self.splits, _UP_TO, strict=False) if error <= most), self.splits[-1])
+
+    @cached_property
+    def _noise_at_once(self) -> list[float]:
+        return noise_at_once(self.at_once) if self.at_once else []
 
     def error(self, records: float) -> float:
         """Return the mean total variation distance of single attributes, were they given everything."""
@@ -198,7 +208,7 @@ def plan_model(
     moved = moved_cells(neighbors)
     # Neighbours differ by one in one cell of a marginal, or in two of them.
     change = Sensitivity.of_answers(moved, 1, moved)
-    records = None
+    records, share = None, 0
     if counts_records:
         share = positive_share(units // _PART_OF_RECORDS, budget, _MEND)
         records = noise_for(kind, share, change, 1, "records")[0]
@@ -212,7 +222,7 @@ def plan_model(
     # Who asks for a number of rounds gets it. Records that are replaced are measured at once if their number is public.
     if kind == "rho" and rounds is None and (neighbors == "add_remove" or not counts_records):
         at_once = plan_at_once(tuple(sizes), candidates.asked, together, most_cells, units, neighbors)
-    return ModelPlan(records, tuple(splits), at_once, tuple(sizes))
+    return ModelPlan(records, tuple(splits), at_once, tuple(sizes), (share, units))
 
 
 def _split(
@@ -241,4 +251,5 @@ def _split(
         epsilon = gdp.largest_bounded_range(select)
     elif select:
         epsilon = selection_for(kind, select, "exponential", rounds, "selections").epsilon
-    return Split(kind, part, tuple(noises[share] for share in shares), noise, epsilon, rounds)
+    amounts = sum(shares), rounds * select, rounds * (left - select)
+    return Split(kind, part, tuple(noises[share] for share in shares), noise, epsilon, rounds, amounts)

@@ -110,7 +110,8 @@ class ModelRounds:
     complete: bool = True
     _sums: list[tuple[float, float]] = field(default_factory=list)
     _counted: dict[Attributes, NDArray[np.int64]] = field(default_factory=dict)
-    _scores: dict[int, int] = field(default_factory=dict)
+    _scores: NDArray[np.int64] = field(init=False, repr=False)
+    _is_scored: NDArray[np.bool_] = field(init=False, repr=False)
 
     def run(
         self,
@@ -127,6 +128,8 @@ class ModelRounds:
         if isinstance(way, ResidualPlan):
             return self._at_once(way, exact, source, progress)
         self.split = way
+        self._scores = np.zeros(len(self.candidates.sets), np.int64)
+        self._is_scored = np.zeros(len(self.candidates.sets), np.bool_)
         self._measure_columns(way, exact, source)
         weights = self._fit(self._total, JunctionTree.holding(self.grouping.sizes, self._together()))
         for number in range(way.rounds):
@@ -138,7 +141,7 @@ class ModelRounds:
                 break
         weights.fit(_LAST_WALKS)
         self._counted.clear()
-        self._scores.clear()
+        del self._scores
         return weights
 
     def told(self, done: int) -> str:
@@ -260,36 +263,35 @@ class ModelRounds:
         """
         sets = self.candidates.sets
         places = self._with_room(split, number, tree)
-        if not places:
+        if not places.size:
             return (number % len(self.sizes),), {}, 0
-        if len(places) == 1 or split.selection is None:
-            return sets[places[number % len(places)]], {}, 0
-        fresh = self._to_score(number, places)
+        if places.size == 1 or split.selection is None:
+            return sets[places[number % places.size]], {}, 0
+        fresh = self._to_score(number, places).tolist()
         counts = {sets[place]: self._grouped(sets[place], exact) for place in fresh}
         scores = self.candidates.scores(fresh, counts, marginals.marginal, split.noise.deviation)
-        self._scores.update(zip(fresh, scores.tolist(), strict=True))
-        all_scores = np.array([self._scores[place] for place in places], np.int64)
-        chosen = places[int(exponential(all_scores, split.selection, self.sensitivity, random=source))]
-        return sets[chosen], {sets[place]: self.candidates.weights[place] for place in fresh}, len(places)
+        self._scores[fresh] = scores
+        self._is_scored[fresh] = True
+        chosen = places[int(exponential(self._scores[places], split.selection, self.sensitivity, random=source))]
+        return sets[chosen], {sets[place]: self.candidates.weights[place] for place in fresh}, places.size
 
-    def _to_score(self, number: int, places: list[int]) -> list[int]:
+    def _to_score(self, number: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return which sets are scored in this round; the others have been scored in an earlier one."""
-        sets, turns = self.candidates.sets, -(-len(self.candidates.sets) // _ALL_SCORED)
+        turns = -(-len(self.candidates.sets) // _ALL_SCORED)
         if turns == 1:
             return places
-        last = self.log[-1].attributes
-        return [
-            place
-            for place in places
-            if place not in self._scores or place % turns == number % turns or any(a in last for a in sets[place])
-        ]
+        stale = ~self._is_scored
+        stale[number % turns :: turns] = True
+        for attribute in self.log[-1].attributes:
+            stale[self.candidates.holding.get(attribute, [])] = True
+        return places[stale[places]]
 
-    def _with_room(self, split: Split, number: int, tree: JunctionTree) -> list[int]:
+    def _with_room(self, split: Split, number: int, tree: JunctionTree) -> NDArray[np.int64]:
         """Return the candidates beside which the model would not be too large: it may grow as the budget is spent."""
-        cells = tree.cells_with(self._together(), self.candidates.sets)
+        cells = tree.cells_with(self._together(), self.candidates.sets, self.candidates.places_of_pairs)
         for allowed in (self.most_cells * (number + 1) / split.rounds, self.most_cells):
-            places: list[int] = np.flatnonzero(cells <= max(allowed, tree.cells)).tolist()
-            if places:
+            places = np.flatnonzero(cells <= max(allowed, tree.cells))
+            if places.size:
                 break
         return places
 

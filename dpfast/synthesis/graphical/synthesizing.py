@@ -9,8 +9,8 @@ from typing import Annotated, TypeAlias
 
 import polars as pl
 
-from dpfast.accounting.budget import Budget, read_budget
-from dpfast.accounting.privacy_unit import Neighbors, moved_cells, read_neighbors
+from dpfast.accounting.budget import Budget, ShownAmounts
+from dpfast.accounting.privacy_unit import Neighbors, moved_cells
 from dpfast.arguments import Number, Special
 from dpfast.domain.counting import OpenRecords
 from dpfast.domain.domain import Domain
@@ -23,13 +23,17 @@ from dpfast.graphical.support import find_support
 from dpfast.ledger import Ledger
 from dpfast.ledger.payment import read_payment
 from dpfast.randomness import SystemRandom
-from dpfast.synthesis.charging import charge_events, charges_whole
+from dpfast.showing import number_of
+from dpfast.synthesis.charging import charge_events, planned_charge
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.constraints import read_constraints
 from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
+from dpfast.synthesis.graphical.ways import ways_of
+from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
+from dpfast.synthesis.ways import MEGABYTE, Way
 from dpfast.workloads.marginals import Marginals
 
 __all__ = ["BYTES_OF_CELL", "MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
@@ -95,7 +99,10 @@ def _check_room(held: object, places: Attributes, sizes: tuple[int, ...], megaby
     cells = cells_of(sizes, places) + sum(size for place, size in enumerate(sizes) if place not in places)
     if cells * BYTES_OF_CELL > megabytes * 1e6:
         allowed = f"of sets that fit beside all columns into max_megabytes={megabytes:g}"
-        raise ParameterError("workload", held, allowed, "raise max_megabytes, or name fewer columns together")
+        mend = "raise max_megabytes, or name fewer columns together"
+        if cells_of(sizes, places) <= LARGEST_MARGINAL:
+            mend += "; dpf.release_marginals counts it, and dpf.fit_marginals makes such counts agree, without a model"
+        raise ParameterError("workload", held, allowed, mend)
 
 
 def _read_possible(
@@ -136,20 +143,17 @@ class ModelRequest:
         domain: Domain,
         candidates: Candidates,
         megabytes: float,
-        epsilon: object,
-        delta: object,
-        rho: object,
+        budget: Budget,
         rounds: object,
         selection: object,
-        neighbors: object,
+        relation: Neighbors,
         impossible: object = None,
-        ledger: Ledger | None = None,
+        *,
+        charged_whole: bool = True,
     ) -> ModelRequest:
-        """Read what a model is asked for, and by what its ledger adds up."""
+        """Read what a model is asked for; ``charged_whole`` says how its ledger is charged (`charges_whole`)."""
         if SELECTION.read("selection", selection) != "exponential":
             raise ParameterError("selection", selection, '"exponential" for a model', "leave it out")
-        relation = read_neighbors(neighbors)
-        budget = read_budget(epsilon, delta, rho)
         number = None if rounds is None else ROUNDS.read("rounds", rounds)
         most_cells = megabytes * 1e6 / BYTES_OF_CELL
         least = sum(domain.shape)
@@ -170,9 +174,44 @@ class ModelRequest:
             together=[one.attributes for one in possible],
             # Where rows are replaced and none is left out, their number is public.
             counts_records=relation == "add_remove" or bool(possible),
-            charged_whole=ledger is None or charges_whole(ledger),
+            charged_whole=charged_whole,
         )
         return cls(domain, candidates, most_cells, budget, relation, plan, possible)
+
+    @property
+    def depends_on_ledger(self) -> bool:
+        """Whether what is planned depends on how the ledger is charged."""
+        return self.budget.kind == "epsilon" and self.budget.delta_units > 0
+
+    def charge(self, accountant: str) -> ShownAmounts:
+        """Return what a ledger is charged at most."""
+        return planned_charge(accountant, self.budget, self.plan.charged)
+
+    def lines(self) -> list[str]:
+        """Return what is known of the model, beside the ways."""
+        together = [one.attributes for one in self.possible]
+        tree, cells = JunctionTree.holding(self.domain.shape, together), self.candidates.cells
+        room = int((tree.cells_with(together, self.candidates.sets) <= self.most_cells).sum())
+        fewest, most = f"{min(cells):,}", number_of(max(cells), "cell")
+        asked = f"{number_of(len(cells), 'set')} of columns, of {fewest if min(cells) < max(cells) else most}"
+        more = "" if min(cells) == max(cells) else f" to {most}"
+        fits = f"{'all' if room == len(cells) else f'{room:,} of them'} have room at first"
+        if not room:
+            fits = "none has room: single columns are measured again"
+        held, allowed = tree.cells * MEGABYTE, self.most_cells * MEGABYTE
+        return [
+            f"what may be measured: {asked}{more}; {fits}",
+            f"model: a tree of {held:.3g} MB before any set is measured, of {allowed:g} MB at most",
+        ]
+
+    @property
+    def records_deviation(self) -> float | None:
+        """The deviation of the measured number of records; None where it is public."""
+        return None if self.plan.records is None else self.plan.records.deviation
+
+    def ways(self) -> list[Way]:
+        """Return what the number of records chooses from, from the fewest records on."""
+        return ways_of(self.plan, [one.attributes for one in self.possible])
 
     def run(
         self, opened: OpenRecords, ledger: Ledger | None, dataset: object, show: Callable[[str], object]
