@@ -188,8 +188,8 @@ def test_what_may_take_a_time_is_compared_with_it(measure: ModuleType) -> None:
 
 
 def test_every_row_below_a_goal_is_named_below_the_table() -> None:
-    assert LIMITS.keys() <= {comparison.name for comparison in COMPARISONS}
     table, _, listed = (ROOT / "benchmarks" / "measured.md").read_text().partition("\n## Below their goals\n")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    assert LIMITS.keys() <= {row[0] for row in rows}
     below = [row[0] for row in rows if any(map(is_below_goal, row))]
     assert [name for name in below if name not in listed] == []

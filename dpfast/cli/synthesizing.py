@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import combinations
@@ -200,15 +200,13 @@ def _planned(
     models = given["delta"] is not None or given["impossible"] is not None
     queries = _read_workload(workload, axes, models=models)
     _check_public(axes, public=public, models=models)
-    plan = plan_synthesis(axes, queries, accountant=_accountant(destination, given), **given)
+    plan = plan_synthesis(axes, queries, accountant=_accountant(destination), **given)
     return _Planned(source, axes.open(source), plan)
 
 
-def _accountant(destination: Destination, given: Mapping[str, Any]) -> str | None:
+def _accountant(destination: Destination) -> str | None:
     """Return what adds up in the ledger that will be charged; None where it is still to be created, for the usual."""
-    if destination.ledger is None or given["rho"] is not None:
-        return None
-    return accountant_of(destination.ledger)
+    return None if destination.ledger is None else accountant_of(destination.ledger)
 
 
 def _explain(plan: SynthesisPlan) -> None:

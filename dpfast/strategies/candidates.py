@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import number_of
@@ -59,7 +61,7 @@ def _all_for(workload: Workload, orders: list[Literal[1, 2]]) -> list[Strategy]:
         return _without_cells(workload, orders)
     found: list[Strategy] = [Identity(workload.shape)]
     if 1 < workload.cells <= _SMALL:
-        found += [_made_for(workload, order) for order in orders]
+        found += [made for order in orders if (made := _made_for(workload, order)) is not None]
     if len(workload.shape) == 1:
         return found + list(_line(workload, orders))
     for order in orders:
@@ -81,11 +83,15 @@ def _without_cells(workload: Workload, orders: list[Literal[1, 2]]) -> list[Stra
     return found
 
 
-def _made_for(workload: Workload, order: Literal[1, 2]) -> Explicit:
-    """Return the strategy that is optimized for a workload, once."""
+def _made_for(workload: Workload, order: Literal[1, 2]) -> Explicit | None:
+    """Return the strategy that is optimized for a workload, once; None where no search for it comes to an end."""
     known = _MADE.setdefault(workload, {})
     if order not in known:
-        known[order] = p_identity(workload) if order == 1 else optimal(workload)
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                known[order] = p_identity(workload) if order == 1 else optimal(workload)
+        except np.linalg.LinAlgError:  # queries that leave out a cell, or differ in signs, may make matrices singular
+            return None
     return known[order]
 
 

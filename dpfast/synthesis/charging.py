@@ -41,7 +41,7 @@ def charges_whole(accountant: str) -> bool:
 
 def planned_charge(accountant: str, budget: Budget, events: Iterable[Event]) -> ShownAmounts:
     """Return what a ledger will be charged: the budget where it adds up epsilons, else the rho of the events."""
-    if accountant in ("basic", "odometer"):
+    if charges_whole(accountant):
         return budget.shown
     rho, delta = zcdp.cost(tuple(events))
     return Budget("rho", rho, delta).shown

@@ -115,7 +115,7 @@ class SynthesisPlan(Shown):
         number = RECORDS.read("records", records)
         way = next(way for way in self._request.ways() if way.most is None or number <= way.most)
         rows = [
-            (name, size, off, None if off is None else min(size * off / (2 * number), 1.0))
+            (name, size, off, None if off is None else min(size * off / (2 * max(number, 1)), 1.0))
             for name, size, off in zip(self.domain.names, self.domain.shape, way.columns, strict=True)
         ]
         schema: dict[str, Any] = {"column": pl.String, "values": pl.Int64, "deviation": pl.Float64, "error": pl.Float64}

@@ -146,3 +146,35 @@ def test_names_are_shown_as_text_alone():
     plan = dpf.plan_synthesis(dpf.Domain({"a\x1b[2J": 2, "<b>": 3}), epsilon=1.0, delta=1e-9)
     assert "\x1b" not in plan.explain()
     assert "<b>" not in plan._repr_html_()
+
+
+def test_a_column_of_one_value_stands_for_no_other():
+    """Only sets that hold every column of several values are all of what is measured."""
+    domain = dpf.Domain({"one": 1, "many": 5})
+    plan = dpf.plan_synthesis(domain, [("one",)], epsilon=1, delta=1e-9)
+    assert len(plan.explain().splitlines()) > 5
+    assert plan.columns(records=0)["error"].to_list() == [1.0, 1.0]
+    rows = pl.DataFrame({"one": [0] * 10_000, "many": [3] * 10_000})
+    made = plan.run(rows, ledger=dpf.Ledger(epsilon=1, delta=1e-9))
+    # The noise of a count has a deviation below 100: beyond ten of them in none of 10^20 runs.
+    assert made.frame["many"].eq(3).mean() > 0.9
+
+
+def test_an_odometer_is_charged_what_the_plan_says():
+    domain, rows = dpf.Domain({"a": 2, "b": 3}), pl.DataFrame({"a": [0, 1] * 50, "b": [0, 1] * 50})
+    for workload, kind in ((None, "epsilon"), ([("a", "b")], "rho")):
+        plan = dpf.plan_synthesis(domain, workload, epsilon=0.2, accountant="odometer")
+        ledger = dpf.Ledger(delta=1e-6, accountant="odometer")
+        plan.run(rows, ledger=ledger)
+        if kind == "epsilon":
+            assert plan.charge.epsilon == ledger.spent.epsilon == 0.2
+        else:
+            assert plan.charge.rho > 0.0
+            assert ledger.spent.epsilon > 0.2
+
+
+def test_ways_reach_as_far_as_numbers_of_records_are_measured():
+    domain = dpf.Domain({f"x{place}": 2 for place in range(3)})
+    ways = dpf.plan_synthesis(domain, [("x0", "x1"), ("x1", "x2")], epsilon=1e-9).to_frame()
+    assert ways["rounds"].max() > 3
+    assert ways["to_records"].to_list()[-1] is None

@@ -102,6 +102,8 @@ class HistogramRequest:
         shared = plan.shared
         budget = shared.given if shared.is_converted and accountant == "basic" else shared.charged
         charges = [*plan.total_charges, *plan.charges_of(plan.rounds)]
+        if accountant == "odometer":
+            return budget.shown  # pure events, whose epsilons it adds up
         return planned_charge(accountant, budget, [Repeated(one.fact, one.count) for one in charges])
 
     def lines(self) -> list[str]:

@@ -48,7 +48,8 @@ def plan_at_once(
     largest = max(math.prod(sizes[a] for a in held) for held in sets)
     if len(sets) > _MOST_SETS or max(map(len, sets)) > _MOST_COLUMNS or largest > min(most_cells, LARGEST_MARGINAL):
         return None
-    if len({a for held in sets for a in held}) < sum(size > 1 for size in sizes):
+    held_by_sets = {a for held in sets for a in held}
+    if any(size > 1 and a not in held_by_sets for a, size in enumerate(sizes)):
         return None  # other columns are measured by themselves
     if JunctionTree.holding(sizes, [*sets, *together]).cells > most_cells:
         return None

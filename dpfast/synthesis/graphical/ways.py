@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpfast.domain.arguments import LARGEST_RECORDS
 from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.synthesis.graphical.plan import ModelPlan, Split
 from dpfast.synthesis.residuals.planning import ResidualPlan
@@ -15,6 +14,8 @@ __all__ = ["ways_of"]
 
 Attributes = tuple[int, ...]
 
+#: No number of records, as measured, is beyond this.
+_MOST_RECORDS = 2**62
 #: What the magnitude of normal noise of deviation 1 exceeds with probability 0.05.
 _NORMAL95 = 1.96
 
@@ -25,8 +26,8 @@ def ways_of(plan: ModelPlan, together: Sequence[Attributes]) -> list[Way]:
     ``together`` is what a model holds together whatever is measured.
     """
     found = []
-    for way, least, most in _ranges(plan, 1, LARGEST_RECORDS):
-        ends = None if least == 1 else least, None if most == LARGEST_RECORDS else most
+    for way, least, most in _ranges(plan, 1, _MOST_RECORDS):
+        ends = None if least == 1 else least, None if most == _MOST_RECORDS else most
         if isinstance(way, Split):
             found.append(_of_split(plan, way, ends))
         else:
