@@ -24,12 +24,9 @@ def wrong_with_wheel(wheel: Path) -> Iterator[str]:
         names = set(packed.namelist())
         inside = {name for name in names if ".dist-info/" not in name}
         about = {name.partition(".dist-info/")[2]: packed.read(name).decode() for name in names - inside}
-    sources = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "dpfast").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    sources |= {f"dpfast/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "benchmarks").rglob("*.py")}
+    there = [path for folder in ("dpfast", "benchmarks") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    names_there = {path.relative_to(ROOT).as_posix() for path in there if "__pycache__" not in path.parts}
+    sources = {name if name.startswith("dpfast/") else f"dpfast/{name}" for name in names_there}
     for name in sorted(sources - inside):
         yield f"{name} is missing"
     for name in sorted(inside - sources):
