@@ -12,7 +12,7 @@ from benchmarks.dpbench.judging import CELL, compared, hindsight, means, regret,
 from benchmarks.dpbench.questions import WORKLOADS, one_record, scaled_errors, workload_named, workloads_for
 from benchmarks.dpbench.trials import SCHEMA
 
-SHAPES = {1: (12,), 2: (5, 4)}
+SHAPES = {1: (12,), 2: (5, 4), 3: (4, 3, 2), 4: (3, 2, 2, 2), 6: (2, 2, 3, 2, 1, 2)}
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
