@@ -52,6 +52,12 @@ class MarginalTables(MarginalSpaces):
         return sum(weight**2 for weight, kept in zip(self.weights, self.attributes, strict=True) if not kept)
 
     @property
+    def share_attributes(self) -> bool:
+        """Whether an attribute is in two tables."""
+        kept = [axis for attributes in self.attributes for axis in attributes]
+        return len(set(kept)) < len(kept)
+
+    @property
     def levels(self) -> list[tuple[int, int]]:
         """See `Strategy.levels`: an entry of a table is a block."""
         pairs = zip(self.attributes, self.weights, strict=True)

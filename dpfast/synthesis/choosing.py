@@ -264,11 +264,10 @@ class _Choice:
         among = _considered(task, look.spent(task))
         taken, keeps_noise = _taken(among, workload)
         least, full_cells, a_full_cell = math.inf, math.inf, _RECORDS_A_FULL_CELL
-        nested = [one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product))]
         if axes > _MOST_AXES:
             least = _times_for_tables(taken) * taken.rmse
             a_full_cell *= _TIMES_FOR_MARGINALS
-        elif taken.rmse > _MUCH_LESS * min(nested, default=0.0):
+        elif taken.rmse > _MUCH_LESS * _least_nested(among):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
             factor, power = _FULL_CELLS[axes]
             full_cells = factor * task.cells**power
@@ -359,10 +358,16 @@ def _measures_cells(taken: Considered) -> bool:
     return isinstance(taken.strategy, Identity)
 
 
+def _least_nested(among: list[Considered]) -> float:
+    """Return the least error of cells and hierarchies; 0 if there are none."""
+    nested = (one.rmse for one in among if isinstance(one.strategy, (Identity, Nested, Product)))
+    return min(nested, default=0.0)
+
+
 def _times_for_tables(taken: Considered) -> float:
     """Return how many times as many records as they err let tables over three axes or more be taken."""
-    held = [axis for attributes in getattr(taken.strategy, "attributes", ()) for axis in attributes]
-    return _RECORDS_FOR_TABLES if len(set(held)) == len(held) else _RECORDS_FOR_SHARED
+    share = isinstance(taken.strategy, MarginalTables) and taken.strategy.share_attributes
+    return _RECORDS_FOR_SHARED if share else _RECORDS_FOR_TABLES
 
 
 def _tables_or_cells(among: list[Considered], workload: Workload) -> tuple[Considered, bool]:

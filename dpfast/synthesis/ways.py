@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MEGABYTE", "Way"]
+__all__ = ["BYTES_OF_CELL", "NORMAL95", "Way"]
 
-MEGABYTE = 8e-6
-"""What a cell takes."""
+BYTES_OF_CELL = 8
+"""What a cell of a model or of a table of weights takes."""
+NORMAL95 = 1.96
+"""What the magnitude of normal noise of deviation 1 exceeds with probability 0.05."""
 
 
 @dataclass(frozen=True)

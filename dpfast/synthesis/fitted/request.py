@@ -24,7 +24,7 @@ from dpfast.synthesis.charging import planned_charge
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.mwem import plan_rounds, run_rounds
 from dpfast.synthesis.fitted.rounds import ROUNDS, SELECTION, PaymentByRounds, Rounds
-from dpfast.synthesis.ways import MEGABYTE, Way
+from dpfast.synthesis.ways import BYTES_OF_CELL, Way
 from dpfast.workloads import marginals
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import WORKLOAD, Workload
@@ -112,7 +112,7 @@ class HistogramRequest:
         kind = "marginal" if isinstance(queries, Marginals) else "query"
         asked = number_of(groups_of(queries), kind, "queries" if kind == "query" else "")
         how = "each is measured" if plan.selection is None else f"{plan.rounds:,} of them are selected and measured"
-        held = f"weights of {number_of(self.domain.cells, 'cell')}: {self.domain.cells * MEGABYTE:.3g} MB"
+        held = f"weights of {number_of(self.domain.cells, 'cell')}: {self.domain.cells * BYTES_OF_CELL / 1e6:.3g} MB"
         return [f"what may be measured: {asked}; {how}", held]
 
     @property
@@ -127,7 +127,7 @@ class HistogramRequest:
         total, selections, counts = (part / whole for part in plan.shares)
         off = plan.noise.deviation * plan.queries.step
         error95 = plan.noise.half_width(0.05) * plan.queries.step
-        held = self.domain.cells * MEGABYTE
+        held = self.domain.cells * BYTES_OF_CELL / 1e6
         shares = total, 0.0, selections, counts
         return [Way("histogram", plan.rounds, shares, (off, off), error95, held, self._columns(off))]
 

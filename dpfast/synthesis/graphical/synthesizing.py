@@ -33,15 +33,14 @@ from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 from dpfast.synthesis.graphical.ways import ways_of
 from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
-from dpfast.synthesis.ways import MEGABYTE, Way
+from dpfast.synthesis.ways import BYTES_OF_CELL, Way
 from dpfast.workloads.marginals import Marginals
 
-__all__ = ["BYTES_OF_CELL", "MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
+__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
 
 Attributes = tuple[int, ...]
 
 MEGABYTES = Number(0.01, 16_000, mend="write for example {name}=16")
-BYTES_OF_CELL = 8
 #: Pairs of more cells are not measured unless they are asked for.
 _LARGEST_PAIR = 10_000
 
@@ -198,7 +197,7 @@ class ModelRequest:
         fits = f"{'all' if room == len(cells) else f'{room:,} of them'} have room at first"
         if not room:
             fits = "none has room: single columns are measured again"
-        held, allowed = tree.cells * MEGABYTE, self.most_cells * MEGABYTE
+        held, allowed = tree.cells * BYTES_OF_CELL / 1e6, self.most_cells * BYTES_OF_CELL / 1e6
         return [
             f"what may be measured: {asked}{more}; {fits}",
             f"model: a tree of {held:.3g} MB before any set is measured, of {allowed:g} MB at most",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.synthesis.graphical.plan import ModelPlan, Split
 from dpfast.synthesis.residuals.planning import ResidualPlan
-from dpfast.synthesis.ways import MEGABYTE, Way
+from dpfast.synthesis.ways import BYTES_OF_CELL, NORMAL95, Way
 
 __all__ = ["ways_of"]
 
@@ -16,8 +16,6 @@ Attributes = tuple[int, ...]
 
 #: No number of records, as measured, is beyond this.
 _MOST_RECORDS = 2**62
-#: What the magnitude of normal noise of deviation 1 exceeds with probability 0.05.
-_NORMAL95 = 1.96
 
 
 def ways_of(plan: ModelPlan, together: Sequence[Attributes]) -> list[Way]:
@@ -69,8 +67,8 @@ def _of_all(
     tree = JunctionTree.holding(plan.sizes, [*way.asked, *together])
     columns = tuple(math.sqrt(way.variance((place,))) for place in range(len(plan.sizes)))
     shares = _shares(plan, 0, 0, plan.amounts[1])
-    off = min(each), max(each)
-    return Way("all at once", 1, shares, off, _NORMAL95 * max(each), tree.cells * MEGABYTE, columns, *ends)
+    off, megabytes = (min(each), max(each)), tree.cells * BYTES_OF_CELL / 1e6
+    return Way("all at once", 1, shares, off, NORMAL95 * max(each), megabytes, columns, *ends)
 
 
 def _shares(plan: ModelPlan, columns: int, selections: int, counts: int) -> tuple[float, float, float, float]:

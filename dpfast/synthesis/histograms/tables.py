@@ -48,8 +48,7 @@ def cells_of_tables(
             table = denoised(table, noise, threads, weight)
         tables.append(table)
         totals.append((float(table.sum()), table.size * (noise.deviation / weight) ** 2))
-    kept = [axis for attributes in strategy.attributes for axis in attributes]
-    if len(set(kept)) < len(kept):
+    if strategy.share_attributes:
         return strategy.reconstruct([weight * table for weight, table in zip(strategy.weights, tables, strict=True)])
     total = _mean(totals)
     cells = np.full(strategy.shape, total / strategy.cells)

@@ -26,8 +26,8 @@ from dpfast.pages.reported import Reported
 from dpfast.randomness import Random, random_source
 from dpfast.showing import Card, Shown, brief, number_of
 from dpfast.synthesis.graphical.estimate import Columns
-from dpfast.synthesis.graphical.synthesizing import BYTES_OF_CELL
 from dpfast.synthesis.relaxed.record_tree import choose_sets, fit_records
+from dpfast.synthesis.ways import BYTES_OF_CELL
 
 __all__ = ["LEAST_DEVIATION", "Measured", "PseudoMarginals"]
 

@@ -18,13 +18,12 @@ from dpfast.pages.frames import frame_table
 from dpfast.pages.markup import bullets, definitions, paragraph
 from dpfast.pages.page import Page, Section
 from dpfast.synthesis.report import labels_of
+from dpfast.synthesis.ways import NORMAL95
 
 if TYPE_CHECKING:
     from dpfast.synthesis.relaxed.estimate import PseudoMarginals
 
 __all__ = ["page_of_pseudo_marginals"]
-
-_NORMAL95 = 1.96
 
 
 def page_of_pseudo_marginals(fitted: PseudoMarginals) -> Page:
@@ -81,4 +80,4 @@ def _compared(fitted: PseudoMarginals) -> Iterator[Compared]:
         fitted.columns, fitted._tables, measured.values, measured.deviations, strict=True
     ):
         labels = labels_of(fitted.domain, names, made.size)
-        yield Compared(joined(list(names), " and "), labels, made, noisy, _NORMAL95 * deviation)
+        yield Compared(joined(list(names), " and "), labels, made, noisy, NORMAL95 * deviation)
