@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -76,6 +77,23 @@ def test_steps_of_the_workflow_are_scripts_that_are_there():
             assert found, command
             assert (ROOT / found[1]).is_file()
         assert len(re.findall(r"\brun:", workflow.read_text())) == len(commands)
+
+
+def test_what_is_built_has_all_that_it_shall_have(tmp_path):
+    """The wheel is built from the source distribution, as scripts/check_wheel.sh does it, but with what is installed."""
+
+    def build(what: str, folder: Path) -> None:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", what, "-d", str(tmp_path / "dist")]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    build("sdist", ROOT)
+    (archive,) = (tmp_path / "dist").iterdir()
+    shutil.unpack_archive(archive, tmp_path / "sources", filter="data")
+    build("wheel", tmp_path / "sources" / archive.name.removesuffix(".tar.gz"))
+    command = [sys.executable, str(ROOT / "scripts" / "look_into_wheel.py"), str(tmp_path / "dist")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.long
