@@ -109,7 +109,11 @@ def marginals(
         cost = cost_words(given["epsilon"], given["rho"], given["delta"])
         with Progress() as progress:
             made = run_charged(
-                lambda: plan.run(source, ledger=account, dataset=name, progress=progress), cost, place, progress
+                lambda: plan.run(source, ledger=account, dataset=name, progress=progress),
+                cost,
+                account,
+                place,
+                progress,
             )
         fitted, stopped = None, None
         if fit:

@@ -135,7 +135,7 @@ def _found(planned: PlannedProposal, account: Ledger, place: str, asked: dict[st
     """Charge and look; whatever stops it says what that has cost."""
     cost = cost_words(asked["epsilon"], asked["rho"], asked["delta"])
     with Progress() as progress:
-        return run_charged(lambda: planned.run(account, progress), cost, place, progress)
+        return run_charged(lambda: planned.run(account, progress), cost, account, place, progress)
 
 
 def _save(target: Target, document: dict[str, Any], charge: list[str]) -> None:

@@ -29,7 +29,7 @@ _HEADERS = ("query", "measure", "sensitivity", "noise", "scale", "95% within", "
 def run_plan(plan: Plan, ledger: Ledger, ledger_path: str, progress: Progress) -> Release:
     """Run a plan; whatever stops it says what that has cost."""
     cost = cost_words(plan.epsilon, plan.rho, plan.delta)
-    return run_charged(lambda: plan.run(ledger, progress=progress), cost, ledger_path, progress)
+    return run_charged(lambda: plan.run(ledger, progress=progress), cost, ledger, ledger_path, progress)
 
 
 def cost_words(epsilon: float | None, rho: float | None, delta: float | None = None) -> str:
@@ -54,7 +54,7 @@ def charge_line(ledger: Ledger, place: str, entry: int | None, spent: object) ->
     return f"charged {place} (entry {entry}): {spent}; left: {ledger.remaining}"
 
 
-def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progress: Progress) -> _Result:
+def run_charged(run: Callable[[], _Result], cost: str, ledger: Ledger, ledger_path: str, progress: Progress) -> _Result:
     """Run what charges a ledger and then draws; whatever stops it says what that has cost.
 
     Raises
@@ -77,7 +77,10 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger_path: str, progres
             message = "interrupted; nothing was charged"
         raise CommandError(message, ExitCode.INTERRUPTED) from None
     except BudgetExceededError as error:
-        mend = f"dpfast ledger show {ledger_path} lists what was spent"
+        if ledger.history().is_empty():
+            mend = f"{ledger_path} holds no charge: if its budget is a mistake, delete it, and create it again"
+        else:
+            mend = f"dpfast ledger show {ledger_path} lists what was spent"
         raise CommandError(f"{described(error)}; {mend}", ExitCode.BUDGET) from None
     except (DpfastError, OSError, MemoryError) as error:
         if not progress.is_charged:

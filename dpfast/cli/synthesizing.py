@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dpfast.aggregation.sources import Source
     from dpfast.domain import Domain
     from dpfast.domain.counting import OpenRecords
+    from dpfast.ledger import Ledger
     from dpfast.synthesis.estimate import Estimate
     from dpfast.synthesis.graphical.estimate import ModelEstimate
     from dpfast.synthesis.planning import SynthesisPlan
@@ -143,7 +144,7 @@ def synthesize(
         with Progress() as progress:
             cost = cost_words(given["epsilon"], given["rho"], given["delta"])
             run = partial(plan.run, source, ledger=account, rows=rows, dataset=name)
-            made = _synthesized(run, cost, place, progress)
+            made = _synthesized(run, cost, account, place, progress)
             estimate = made.estimate
             progress("writing")
             written = outputs.save_records(made, progress)
@@ -217,7 +218,9 @@ def _explain(plan: SynthesisPlan) -> None:
         say(plan.explain())
 
 
-def _synthesized(run: Callable[..., Synthesis], cost: str, place: str, progress: Progress) -> Synthesis:
+def _synthesized(
+    run: Callable[..., Synthesis], cost: str, account: Ledger, place: str, progress: Progress
+) -> Synthesis:
     """Charge, count, measure and draw; from the count on, an interrupt ends the rounds and keeps what was measured."""
     from dpfast.synthesis.fitted.request import READING
 
@@ -234,7 +237,7 @@ def _synthesized(run: Callable[..., Synthesis], cost: str, place: str, progress:
                 signal.signal(signal.SIGINT, interrupt)
         return not interrupted
 
-    return run_charged(lambda: run(progress=show), cost, place, progress)
+    return run_charged(lambda: run(progress=show), cost, account, place, progress)
 
 
 def _check_public(axes: Domain, *, public: bool, models: bool) -> None:

@@ -144,7 +144,7 @@ MISTAKES = [
     (["ledger", "create", "no/no.db", "--epsilon", "1"], 4, "PATH 'no/no.db' is in the folder 'no', which is missing"),
     (["report", ".", "--out", "page.html"], 4, "LEDGER '.' is a folder; give a file: ledger.db"),
     (["release", "trips.parquet/", *ASKED, *LEDGER, *OUT], 4, "but was 'trips.parquet/'; write trips.parquet"),
-    ([*BASE, "--ledger", "small.db", *OUT], 3, "dpfast ledger show small.db lists what was spent"),
+    ([*BASE, "--ledger", "small.db", *OUT], 3, "small.db holds no charge: if its budget is a mistake, delete it"),
     ([*BASE, "--ledger", "small.db", "--budget-epsilon", "3", *OUT], 4, "a budget cannot be changed"),
     ([*BASE, "--ledger", "other.db", *OUT], 4, "say --dataset 'other' if these are the same data"),
     ([*BASE, "--ledger", "rows.db", *OUT], 4, "this ledger's privacy unit is 'column:other'"),
@@ -201,6 +201,17 @@ def test_no_query_is_taken_for_a_parameter(folder, run):
     for parameter in inspect.signature(dpf.plan).parameters.values():
         result = run("explain", "trips.parquet", "--epsilon", "1", "--sum", f"{parameter.name}=fare:0:1")
         assert (result.exit_code == 2) == (parameter.kind is not parameter.VAR_KEYWORD)
+
+
+def test_a_budget_that_is_spent_is_told_from_one_that_was_always_too_small(folder, run):
+    made = run(*BASE, "--ledger", "new.db", "--budget-epsilon", "0.1", "--budget-delta", "1e-5", *OUT)
+    assert made.exit_code == 3
+    assert "new.db holds no charge" in one_line(made)
+    for place in range(2):
+        assert run(*BASE, *LEDGER, "--out", f"{place}.csv").exit_code == 0
+    result = run(*BASE, *LEDGER, *OUT)
+    assert result.exit_code == 3
+    assert "dpfast ledger show ledger.db lists what was spent" in one_line(result)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
