@@ -200,7 +200,8 @@ class ModelRequest:
         held, allowed = tree.cells * BYTES_OF_CELL / 1e6, self.most_cells * BYTES_OF_CELL / 1e6
         return [
             f"what may be measured: {asked}{more}; {fits}",
-            f"model: a tree of {held:.3g} MB before any set is measured, of {allowed:g} MB at most",
+            f"model: a tree of {held:.3g} MB before any set is measured, of {allowed:g} MB at most;",
+            "  while any set fits, the tree grows by an equal part of that a round",
         ]
 
     @property
