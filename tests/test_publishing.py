@@ -84,7 +84,7 @@ def test_what_is_built_has_all_that_it_shall_have(tmp_path):
 
     def build(what: str, folder: Path) -> None:
         command = [sys.executable, "-m", "hatchling", "build", "-t", what, "-d", str(tmp_path / "dist")]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
     build("sdist", ROOT)

@@ -185,7 +185,7 @@ def estimate_histogram(
     ('cells without noise', 'adaptive hierarchy')
 
     """
-    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3)
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3, ledger=ledger, only_noise=True)
     noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     choice = _Choice.of(task)
     prepared = task.prepare(histogram, "estimate of a histogram", ledger, dataset, privacy_unit, random, threads)

@@ -17,11 +17,12 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.ledger.payment import read_payment
+from dpfast.ledger.payment import LEDGER, read_payment
 from dpfast.ledger.receipt import Receipt
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
 from dpfast.synthesis.cell_weights import histogram_shape
+from dpfast.synthesis.charging import charges_whole
 from dpfast.synthesis.shares import SharedBudget, noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
@@ -69,17 +70,24 @@ class Task:
         rho: object,
         neighbors: object,
         measurements: int,
+        *,
+        ledger: object = None,
+        only_noise: bool = False,
     ) -> Task:
         """Read what all such releases are given; of the histogram only its shape and type.
 
         ``measurements`` is how many a record usually takes part in: with a delta it decides what the noise is.
+        ``only_noise`` says that nothing is done to the counts but to add noise to them. Gaussian noise is then the
+        least that (epsilon, delta) allows, unless ``ledger`` is charged with the measurements in their place.
         """
         relation = read_neighbors(neighbors)
         if workload is None:
             workload = Identity(histogram_shape(histogram))
         WORKLOAD.read("workload", workload)
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-        shared = SharedBudget.of(read_budget(epsilon, delta, rho), measurements, moved_cells(relation))
+        by_gdp = only_noise and (ledger is None or charges_whole(LEDGER.read("ledger", ledger).accountant))
+        given = read_budget(epsilon, delta, rho)
+        shared = SharedBudget.of(given, measurements, moved_cells(relation), by_gdp=by_gdp)
         budget = shared.split
         if budget.units < PARTS:
             raise ParameterError(budget.kind, to_float(budget.units), "at least 1e-15, to be split into thousandths")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from dpfast.accounting.accountants import basic, zcdp
+from dpfast.accounting.accountants import basic, gdp, zcdp
 from dpfast.accounting.budget import Budget, Kind
 from dpfast.accounting.events import (
     ExponentialMechanism,
@@ -57,19 +57,29 @@ class SharedBudget:
     split: Budget
 
     @classmethod
-    def of(cls, given: Budget, measurements: int, moved: int) -> SharedBudget:
+    def of(cls, given: Budget, measurements: int, moved: int, *, by_gdp: bool = False) -> SharedBudget:
         """Decide what is split, by the number of measurements and of cells that neighbours change in each.
 
         Guarantee
             What is split costs at most ``given``: it is the same, or its epsilon alone, or the largest rho that is
             (epsilon, delta)-private (Canonne, Kamath, Steinke 2020), rounded down.
 
+            ``by_gdp``, for what a rho buys as Gaussian noise alone, rho is the larger mu**2 / 2 of the mu-GDP that is
+            (epsilon, delta)-private (`gdp.largest_rho_of_units`). Their variances may depend on earlier noisy counts.
+            Proof. Between neighbours a measurement moves by s_t, its noise has the deviation sigma_t, and the sum of
+            s_t**2 / sigma_t**2 never exceeds mu**2. The likelihood ratio of all measurements is that of a Brownian
+            motion, with drift 1 or without, which is watched up to a time that is this sum: each of them is told by the
+            motion over an interval of length s_t**2 / sigma_t**2, and noise that does not depend on the data. Who
+            watches up to the time mu**2 sees no less, and tells the two apart as well as who sees N(0, 1) or N(mu, 1):
+            this is mu-GDP (Dong, Roth, Su 2022, definition 2.6 and lemma 2.9).
+
         With a delta the choice is between k measurements with Laplace noise of scale k m / epsilon, m being the cells
         that change, and with Gaussian noise of variance k m / 2 rho: whichever noise has less variance.
         """
         if given.kind == "rho" or not given.delta_units:
             return cls(given, given)
-        units = zcdp.largest_rho_of_units(given.units, given.delta_units)
+        largest = gdp.largest_rho_of_units if by_gdp else zcdp.largest_rho_of_units
+        units = largest(given.units, given.delta_units)
         # 2 (k m / epsilon)**2 against k m / (2 rho)
         gaussian = units and 4 * measurements * moved * units * UNITS_PER_ONE > given.units**2
         return cls(given, Budget("rho", units) if gaussian else Budget("epsilon", given.units))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import dpfast as dpf
+from dpfast.accounting.accountants import gdp, zcdp
 from dpfast.accounting.accountants.zcdp import largest_rho
 from dpfast.accounting.budget import Budget, read_budget
+from dpfast.accounting.events import Gaussian
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.synthesis.histograms.ahp import noises_of_clusters
+from dpfast.synthesis.preparing import Task
 from dpfast.synthesis.shares import SharedBudget
 from dpfast.testing import SeededRandom
 
@@ -69,6 +75,60 @@ def test_a_ledger_of_rho_pays_for_what_is_drawn(name):
     getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=0.1, ledger=ledger)
     rho = largest_rho(Fraction(1), Fraction(1, 10)) / UNITS_PER_ONE
     assert 0.95 * rho < ledger.spent.rho <= rho
+
+
+@pytest.mark.parametrize("accountant", [None, "basic", "zcdp", "rdp"])
+@pytest.mark.parametrize("name", ["adaptive_hierarchy", "ahp", "estimate_histogram", "dawa"])
+def test_what_only_adds_noise_has_the_least_that_a_ledger_of_epsilons_allows(name, accountant, monkeypatch):
+    """Others are charged the noise itself, by its rho, and what selects has no exact cost in GDP."""
+    split = SharedBudget.of.__func__
+    seen: list[Budget] = []
+
+    def spied(cls, *given, **more):
+        seen.append((shared := split(cls, *given, **more)).split)
+        return shared
+
+    monkeypatch.setattr(SharedBudget, "of", classmethod(spied))
+    more = {} if accountant is None else {"ledger": dpf.Ledger(epsilon=2.0, delta=0.2, accountant=accountant)}
+    getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=0.1, **more)
+    by_gdp = accountant in (None, "basic") and name != "dawa"
+    units = (gdp if by_gdp else zcdp).largest_rho_of_units(UNITS_PER_ONE, UNITS_PER_ONE // 10)
+    assert [(budget.kind, budget.units) for budget in seen] == [("rho", units)]
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (0.1, 1e-2), (4.0, 0.3)])
+def test_all_noise_together_costs_what_was_given(epsilon, delta, neighbors):
+    task = Task.read(COUNTS, None, epsilon, delta, None, neighbors, 2, only_noise=True)
+    assert task.budget.kind == "rho"
+    drawn = [noise.scale / math.sqrt(task.moved) for noise in noises_of_clusters(task)]
+    cost = dpf.accounting.gdp([Gaussian(scale) for scale in drawn]).delta(epsilon)
+    assert 0.98 * delta < cost <= delta
+
+
+def test_noise_that_depends_on_what_was_seen_is_gaussian_private_together():
+    """A second measurement whose noise the first one decides: together no more than one with all of the mu (the claim
+    of `SharedBudget.of`), by quadrature of the hockey-stick divergence on both sides; rules of several kinds.
+    """
+
+    def beyond(mu, epsilon):
+        """P(N(mu, 1)'s loss against N(0, 1) exceeds epsilon), less exp(epsilon) times that of N(0, 1)."""
+        mu = np.maximum(mu, 1e-12)
+        tail = norm.cdf(mu / 2 - epsilon / mu)
+        return np.maximum(tail - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu), 0.0)
+
+    whole, first = 1.5, 0.8
+    rest = math.sqrt(whole**2 - first**2)
+    seen, step = np.linspace(-12.0, 12.0, 40_001, retstep=True)
+    rules = [np.where(seen > cut, low, high) * rest for cut in (-1.0, 0.0, 1.0) for low, high in ((0, 1), (1, 0))]
+    rules += [rest / (1 + seen**2), rest * np.abs(np.sin(3 * seen))]
+    for sign in (1.0, -1.0):
+        density = norm.pdf(seen - first * (sign > 0))
+        loss = sign * (first * seen - first**2 / 2)
+        for rule in rules:
+            for epsilon in (0.1, 0.5, 1.0, 3.0):
+                found = step * (density * beyond(rule, epsilon - loss)).sum()
+                assert found <= beyond(whole, epsilon) + 1e-9
 
 
 def test_rounds_that_are_paid_one_by_one_need_their_own_price():

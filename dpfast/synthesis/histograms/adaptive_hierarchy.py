@@ -46,7 +46,8 @@ def adaptive_hierarchy(
         once more, with the noise that all of what is left buys, and both cost what is left: the coarse count is the
         fine one with more noise on top (`dpfast.mechanisms.noise.gradual_release`). Of a box that is split the fine
         count is never published, and nothing depends on it. For rho, and amounts chosen as the measurements come in,
-        that they add up is the theorem of Feldman and Zrnic; two measurements of a box are independent there. Under
+        that they add up is the theorem of Feldman and Zrnic, and for an epsilon with a delta what
+        `dpfast.synthesis.shares.SharedBudget` shows; two measurements of a box are independent there. Under
         "replace" two paths change: all noise is twice as wide (for rho sqrt(2) times), and the number of records is
         public and used as it is. Counts are exact integers with discrete Laplace or rounded Gaussian noise, exactly
         sampled.
@@ -60,8 +61,9 @@ def adaptive_hierarchy(
     epsilon
         The budget: a number from 1e-18 to 1e6, read as the decimal it was written as.
     delta
-        Allows Gaussian noise where that is less: rho is then the largest that is (epsilon, delta)-private. Else the
-        noise is what epsilon alone buys, and no delta is spent.
+        Allows Gaussian noise where that is less: all of it together is (epsilon, delta)-private, exactly where a ledger
+        adds up epsilons or there is none, else by rho. Else the noise is what epsilon alone buys, and no delta is
+        spent.
     rho
         The budget in zero-concentrated differential privacy instead.
     neighbors
@@ -130,7 +132,7 @@ def adaptive_hierarchy(
     [0.0, 288000.0, 299800.0]
 
     """
-    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3)
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 3, ledger=ledger, only_noise=True)
     noise, show = Noise(task, threads), read_progress(progress, "the name of a stage")
     prepared = task.prepare(histogram, "adaptive hierarchy", ledger, dataset, privacy_unit, random, threads)
     tree = Tree(task, prepared, noise)

@@ -108,7 +108,7 @@ def ahp(
 
     """
     show = read_progress(progress, "the name of a stage")
-    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
+    task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2, ledger=ledger, only_noise=True)
     noises = noises_of_clusters(task)
     prepared = task.prepare(histogram, "AHP", ledger, dataset, privacy_unit, random, threads)
     result, rounds = clustered(prepared, noises, threads, show)
