@@ -11,10 +11,10 @@ from dpfast.accounting.privacy_unit import Neighbors, read_neighbors
 from dpfast.domain.domain import Domain
 from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Charge
-from dpfast.ledger.payment import Payment
+from dpfast.ledger.payment import LEDGER, Payment
 from dpfast.ledger.receipt import Receipt
 
-__all__ = ["charge_events", "charges_whole", "planned_charge", "read_relation"]
+__all__ = ["charge_events", "charges_whole", "ledger_charges_whole", "planned_charge", "read_relation"]
 
 
 def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], description: str) -> Receipt | None:
@@ -37,6 +37,11 @@ def charge_events(payment: Payment, budget: Budget, events: Iterable[Event], des
 def charges_whole(accountant: str) -> bool:
     """Return whether a ledger is charged the (epsilon, delta) that events are calibrated to, and not the events."""
     return accountant == "basic"
+
+
+def ledger_charges_whole(ledger: object) -> bool:
+    """Return what `charges_whole` says of a ledger that a user gave; True where None was given."""
+    return ledger is None or charges_whole(LEDGER.read("ledger", ledger).accountant)
 
 
 def planned_charge(accountant: str, budget: Budget, events: Iterable[Event]) -> ShownAmounts:

@@ -17,12 +17,12 @@ from dpfast.errors import ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE, share_units, to_float
 from dpfast.exact.balls import as_written, written_below
 from dpfast.ledger import Charge
-from dpfast.ledger.payment import LEDGER, read_payment
+from dpfast.ledger.payment import read_payment
 from dpfast.ledger.receipt import Receipt
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.randomness import RandomSource, random_source
 from dpfast.synthesis.cell_weights import histogram_shape
-from dpfast.synthesis.charging import charges_whole
+from dpfast.synthesis.charging import ledger_charges_whole
 from dpfast.synthesis.shares import SharedBudget, noise_for
 from dpfast.threads import thread_count
 from dpfast.workloads.cells import Identity
@@ -85,7 +85,7 @@ class Task:
             workload = Identity(histogram_shape(histogram))
         WORKLOAD.read("workload", workload)
         counted(histogram, workload.shape)  # what is wrong with its type is found before the charge
-        by_gdp = only_noise and (ledger is None or charges_whole(LEDGER.read("ledger", ledger).accountant))
+        by_gdp = only_noise and ledger_charges_whole(ledger)
         given = read_budget(epsilon, delta, rho)
         shared = SharedBudget.of(given, measurements, moved_cells(relation), by_gdp=by_gdp)
         budget = shared.split

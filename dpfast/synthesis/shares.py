@@ -164,16 +164,23 @@ def noise_for(kind: Kind, units: int, change: Sensitivity, count: int, descripti
     return noise, Charge(*declared_amounts(noise.event), description, noise.event, count)
 
 
-def selection_for(kind: Kind, units: int, mechanism: str, count: int, description: str) -> Selection:
+def selection_for(
+    kind: Kind, units: int, mechanism: str, count: int, description: str, *, by_gdp: bool = False
+) -> Selection:
     """Return the epsilon of a selection that a share buys, ``count`` times.
 
     Guarantee
         One selection's event costs at most ``units``: for rho, that of the exponential mechanism by its bounded
         range (at most epsilon**2 / 8), those of permute-and-flip and of a sparse vector as any pure mechanism's
-        (Soundness rule 22).
+        (Soundness rule 22). ``by_gdp``, for the exponential mechanism alone, rho is mu**2 / 2 of what it is in GDP
+        (`gdp.largest_bounded_range`), which is more for one epsilon.
 
     """
     event_of = _EVENTS[mechanism]
+    if by_gdp:
+        assert (kind, mechanism) == ("rho", "exponential")
+        each = min(gdp.largest_bounded_range(units), _LARGEST_SELECTION)
+        return Selection(each, Charge(*basic.cost(event_of(each)), description, event_of(each), count))
     if kind == "epsilon":
         each = written_below(min(units, int(_LARGEST_SELECTION) * UNITS_PER_ONE))
         return Selection(each, Charge(units, 0, description, event_of(each), count))

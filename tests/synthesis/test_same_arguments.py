@@ -17,6 +17,7 @@ from dpfast.accounting.budget import Budget, read_budget
 from dpfast.accounting.events import Gaussian
 from dpfast.errors import BudgetExceededError, ParameterError
 from dpfast.exact.amounts import UNITS_PER_ONE
+from dpfast.synthesis.fitted.mwem import plan_rounds
 from dpfast.synthesis.histograms.ahp import noises_of_clusters
 from dpfast.synthesis.preparing import Task
 from dpfast.synthesis.shares import SharedBudget
@@ -78,9 +79,10 @@ def test_a_ledger_of_rho_pays_for_what_is_drawn(name):
 
 
 @pytest.mark.parametrize("accountant", [None, "basic", "zcdp", "rdp"])
-@pytest.mark.parametrize("name", ["adaptive_hierarchy", "ahp", "estimate_histogram", "dawa"])
-def test_what_only_adds_noise_has_the_least_that_a_ledger_of_epsilons_allows(name, accountant, monkeypatch):
-    """Others are charged the noise itself, by its rho, and what selects has no exact cost in GDP."""
+@pytest.mark.parametrize("name", ["adaptive_hierarchy", "ahp", "estimate_histogram", "mwem", "mwem, flipped", "dawa"])
+def test_noise_is_the_least_that_a_ledger_of_epsilons_allows(name, accountant, monkeypatch):
+    """Other ledgers are charged the noise itself, by its rho; permute-and-flip has no cost of its own in GDP."""
+    name, _, flipped = name.partition(", ")
     split = SharedBudget.of.__func__
     seen: list[Budget] = []
 
@@ -90,8 +92,10 @@ def test_what_only_adds_noise_has_the_least_that_a_ledger_of_epsilons_allows(nam
 
     monkeypatch.setattr(SharedBudget, "of", classmethod(spied))
     more = {} if accountant is None else {"ledger": dpf.Ledger(epsilon=2.0, delta=0.2, accountant=accountant)}
+    if flipped:
+        more["selection"] = "permute_and_flip"
     getattr(dpf, name)(COUNTS, **METHODS[name], epsilon=1.0, delta=0.1, **more)
-    by_gdp = accountant in (None, "basic") and name != "dawa"
+    by_gdp = accountant in (None, "basic") and name != "dawa" and not flipped
     units = (gdp if by_gdp else zcdp).largest_rho_of_units(UNITS_PER_ONE, UNITS_PER_ONE // 10)
     assert [(budget.kind, budget.units) for budget in seen] == [("rho", units)]
 
@@ -103,6 +107,24 @@ def test_all_noise_together_costs_what_was_given(epsilon, delta, neighbors):
     assert task.budget.kind == "rho"
     drawn = [noise.scale / math.sqrt(task.moved) for noise in noises_of_clusters(task)]
     cost = dpf.accounting.gdp([Gaussian(scale) for scale in drawn]).delta(epsilon)
+    assert 0.98 * delta < cost <= delta
+
+
+@pytest.mark.parametrize("rounds", [10, 64])
+def test_selections_and_noise_together_cost_what_was_given(rounds):
+    """In GDP, where a selection of range epsilon is sqrt(pi / 8) epsilon-GDP."""
+    epsilon, delta = 1.0, 0.1
+    plan = plan_rounds(
+        PREFIX, read_budget(epsilon, delta, None), "add_remove", rounds, "exponential", charged_whole=True
+    )
+    assert plan.shared.split.kind == "rho"
+    drawn = [Gaussian(plan.total_noise.scale), Gaussian(plan.noise.scale).times(plan.rounds)]
+    assert (plan.selection is None) == (rounds == 64)
+    if plan.selection is not None:
+        # Noise that costs as much; the factor is far more than the error of these operations.
+        as_noise = (1 + 1e-12) / (math.sqrt(math.pi / 8) * plan.selection.epsilon)
+        drawn.append(Gaussian(as_noise).times(plan.rounds))
+    cost = dpf.accounting.gdp(drawn).delta(epsilon)
     assert 0.98 * delta < cost <= delta
 
 

@@ -18,6 +18,7 @@ from dpfast.ledger.payment import Payer, read_payment
 from dpfast.progress import TellCount, read_progress
 from dpfast.randomness import Random, RandomSource, random_source
 from dpfast.synthesis.cell_weights import Prior, Replays, Total, check_cells, public_weights
+from dpfast.synthesis.charging import ledger_charges_whole
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload
 from dpfast.synthesis.fitted.rounds import PAY, REPEAT, ROUNDS, SELECTION, PaymentByRounds, Rounds
@@ -70,9 +71,13 @@ def mwem(
         selection at epsilon_s is private with this sensitivity (McSherry, Talwar 2007), and of bounded range; it shows
         the index alone. The measurement adds discrete Laplace noise of scale D / epsilon_m, or Gaussian noise, to the
         selected answers. With rho, a selection costs at most epsilon_s**2 / 8 (Cesar, Rogers 2021), and a measurement
-        D2**2 / (2 sigma**2), D2 being 1, and sqrt(2) for replaced units in groups. The shares are whole multiples of
-        1e-18, rounded down, and add up to no more than the budget, whatever was selected in the rounds before. Real
-        coefficients are rounded first, to multiples of about 2**-20 of the largest, and D is that of the rounded ones.
+        D2**2 / (2 sigma**2), D2 being 1, and sqrt(2) for replaced units in groups. With a delta, where a ledger adds up
+        epsilons or there is none, exponential selections and Gaussian measurements are calibrated to mu**2 / 2 of the
+        mu-GDP that is (epsilon, delta)-private in place of rho: a selection then costs pi epsilon_s**2 / 16, and all of
+        them have the root of the sum of the squares as their mu (Dong, Roth, Su 2022, theorem 3.2). The shares are
+        whole multiples of 1e-18, rounded down, and add up to no more than the budget, whatever was selected in the
+        rounds before. Real coefficients are rounded first, to multiples of about 2**-20 of the largest, and D is that
+        of the rounded ones.
 
     Parameters
     ----------
@@ -83,8 +88,8 @@ def mwem(
     workload
         The queries: `dpfast.workloads`, with coefficients from -1 to 1, over at most 2**28 cells.
     epsilon, delta, rho
-        The whole budget: epsilon or rho. A delta beside epsilon, 0 by default, is spent where rounds cost less by the
-        largest rho that is (epsilon, delta)-private: where there are many.
+        The whole budget: epsilon or rho. A delta beside epsilon, 0 by default, is spent where Gaussian noise is less
+        for it: where there are many rounds.
     rounds
         How many queries (or marginals) are measured. Where it is as many as there are, or more, each is measured once
         and nothing is spent on selections, unless ``repeat``.
@@ -184,6 +189,7 @@ rounds=30
         selection_share=selection_share,
         total_share=total_share,
         repeat=repeat,
+        charged_whole=ledger_charges_whole(ledger),
     )
     start = public_weights(prior, workload.cells)
     thread_count(threads, 1)
@@ -209,8 +215,11 @@ def plan_rounds(
     selection_share: Share | None = None,
     total_share: Share = 0.05,
     repeat: bool = False,
+    charged_whole: bool = False,
 ) -> Rounds:
     """Return what `mwem` measures and pays for, which its arguments decide without the data.
+
+    ``charged_whole`` says that a ledger is charged an (epsilon, delta) as it is, and not what is drawn.
 
     Raises
     ------
@@ -234,6 +243,7 @@ def plan_rounds(
         selection_share=selection_share,
         total_share=total_share,
         repeat=repeat,
+        charged_whole=charged_whole,
     )
 
 

@@ -100,6 +100,7 @@ class Rounds:
         selection_share: Share | None,
         total_share: Share,
         repeat: bool,
+        charged_whole: bool,
     ) -> None:
         groups = len(queries.offsets) - 1
         repeat = REPEAT.read("repeat", repeat)
@@ -108,7 +109,9 @@ class Rounds:
         SELECTION.read("selection", selection)
         _check_rows(queries, self.rounds)
         self.queries, self.repeat = queries, repeat
-        self.shared = SharedBudget.of(given, self.rounds, moved_cells(neighbors))
+        by_gdp = charged_whole and selection == "exponential"
+        self.shared = SharedBudget.of(given, self.rounds, moved_cells(neighbors), by_gdp=by_gdp)
+        by_gdp = by_gdp and self.shared.is_converted
         budget = self.shared.split
         self._score_sensitivity = queries.score_sensitivity(neighbors)
         self._draw = exponential if selection == "exponential" else permute_and_flip
@@ -134,7 +137,7 @@ class Rounds:
         self.round_units = select + measure
         self.selection: Selection | None = None
         if select:
-            self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections")
+            self.selection = selection_for(kind, select, selection, self.rounds, f"{name}: selections", by_gdp=by_gdp)
         self.noise, self._noise_charge = noise_for(
             kind, measure, queries.group_sensitivity(neighbors), self.rounds, f"{name}: measurements"
         )
