@@ -54,8 +54,9 @@ class Axis:
         if rare.size < 2:
             rare = rare[:0]
         shares = np.maximum(model[rare], 1e-9)
-        kept = np.setdiff1d(np.arange(noisy.size), rare)
-        return cls(kept, rare, shares / shares.sum() if rare.size else shares)
+        alone = np.ones(noisy.size, np.bool_)
+        alone[rare] = False
+        return cls(np.flatnonzero(alone), rare, shares / shares.sum() if rare.size else shares)
 
     @classmethod
     def whole(cls, values: int) -> Axis:
