@@ -15,7 +15,7 @@ from numba.core import event
 from numba.core.registry import cpu_target
 from numba.extending import overload
 
-from dpfast.kernels.caching import keep_signatures_apart
+from dpfast.kernels.caching import keep_signatures_apart, load_lightly
 from dpfast.kernels.starting import postpone_blas
 
 __all__ = ["by_types", "inlined", "kernel", "processor_features", "when_compiling"]
@@ -37,6 +37,7 @@ def kernel(function: _Function) -> _Function:
         nogil=True, cache=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner
     )(function)
     keep_signatures_apart(compiled)
+    load_lightly(compiled)
     if inner:
         _call_through(compiled)
     return compiled
@@ -99,4 +100,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -147,4 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

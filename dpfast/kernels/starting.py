@@ -1,7 +1,7 @@
-"""Numba's first function without SciPy: a question that Numba asks then waits until its answer matters.
+"""Numba's first compilation without SciPy: a question that Numba asks then waits until its answer matters.
 
-Before Numba loads or compiles its first function it imports SciPy's linear algebra, where SciPy is installed, to see
-whether there is a BLAS. That is a third of what the first call of a new process takes, and no kernel uses a BLAS. Here
+Before Numba compiles its first function it imports SciPy's linear algebra, where SciPy is installed, to see whether
+there is a BLAS. That is a third of what the first call of a new process takes, and no kernel uses a BLAS. Here
 Numba is told to ask later: when it compiles one of the few functions that depend on the answer (inner products within
 `numpy.convolve`, `numpy.kron` and the like). It gets the same answer then. Where Numba has loaded a function already,
 or keeps the question in another place, nothing is changed.
@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any
 
 from numba.core import event
-from numba.core.registry import cpu_target
 
 __all__ = ["postpone_blas"]
 
@@ -37,8 +36,8 @@ class _Later:
         return True
 
 
-class _FirstFunction(event.Listener):  # type: ignore[misc]
-    """Postpones the question when Numba is about to load or compile a function, once."""
+class _BeforeCompiling(event.Listener):  # type: ignore[misc]
+    """Postpones the question when Numba is about to compile a function, once."""
 
     def __init__(self) -> None:
         self._is_done = False
@@ -72,9 +71,7 @@ def _postpone() -> None:
 
 def postpone_blas() -> None:
     """Have Numba ask for a BLAS when the answer matters; to be called once."""
-    # What takes the compiler's lock from here on is a function. A program that only plans has none.
-    assert cpu_target.target_context is not None
-    event.register("numba:compiler_lock", _FirstFunction())
+    event.register("numba:compile", _BeforeCompiling())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

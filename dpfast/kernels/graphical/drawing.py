@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

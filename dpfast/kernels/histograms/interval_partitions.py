@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -336,4 +336,4 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -118,4 +118,4 @@ def zero_missing(missing, released):
             released[i] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

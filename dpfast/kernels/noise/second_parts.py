@@ -61,4 +61,4 @@ def second_part(low, words, i):
     return lambda low, words, i: low[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

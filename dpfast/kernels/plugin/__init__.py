@@ -1,4 +1,4 @@
 """The body of a Polars expression plugin: kernels of noise behind C symbols, compiled to an object file."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11

@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 95cfec875fe5e90f
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
