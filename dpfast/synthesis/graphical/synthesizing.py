@@ -32,7 +32,7 @@ from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 from dpfast.synthesis.graphical.ways import ways_of
-from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.ways import BYTES_OF_CELL, Way
 from dpfast.workloads.marginals import Marginals
 
