@@ -116,7 +116,7 @@ class EvenContrasts(Contrasts):
     def variances(self, workload: Workload) -> Floats:
         """See `Contrasts.variances`: the squares of the rest over n squared."""
         rests = squares_of(workload) - self.size * np.square(means_of(workload))
-        return np.maximum(rests, 0.0) / self.size**2
+        return np.asarray(np.maximum(rests, 0.0) / self.size**2, np.float64)
 
     @property
     def of_values(self) -> Floats:

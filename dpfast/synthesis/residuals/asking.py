@@ -50,12 +50,8 @@ OwnQueriesOfAny: TypeAlias = Annotated[Workload | None, replace(ANY_WORKLOAD, op
 def read_workload(workload: object, domain: Domain) -> tuple[Workload, list[Block]]:
     """Return the queries that are asked, and the same taken apart by the columns that they are about."""
     if isinstance(workload, Workload) and not isinstance(workload, Marginals):
-        if workload.shape != domain.shape:
-            mend = "make it over the domain, by dpf.workloads.about"
-            raise ParameterError("workload", Words(f"of shape {workload.shape}"), "over the cells of the domain", mend)
+        read_sets(workload, domain)
         blocks = blocks_of(workload)
-        if not any(block.attributes for block in blocks):
-            raise ParameterError("workload", Words("of the total alone"), "of some columns", "ask for a column, too")
         _check_sets(blocks, domain)
         return workload, blocks
     pairs = Candidates.pairs(domain.shape, LARGEST_MARGINAL).sets if workload is None else ()
