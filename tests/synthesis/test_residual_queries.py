@@ -259,6 +259,13 @@ def test_a_release_answers_all_that_is_about_columns_counted_together():
     listed = made.answers_frame(others)
     np.testing.assert_allclose(listed["answer"], others.factors[0].answer(table.sum(axis=0)), atol=1e-6)
     np.testing.assert_allclose(listed["deviation"], made.plan.deviations(others))
+    assert listed.columns == ["a0_lower", "a0_upper", "answer", "deviation"]
+    np.testing.assert_array_equal(listed["a0_upper"], others.factors[0].upper)
+    planned = made.answers_frame()
+    assert planned.row(17, named=True)["a0_upper"] == 2
+    assert planned.row(17, named=True)["a5_cell"] == 2
+    assert planned.row(-1)[:-2] == (None,) * 5
+    np.testing.assert_array_equal(planned["answer"], made.answers)
     assert made.fit().domain is DOMAIN
     for wrong in (ask.about(DOMAIN, {"a0": ask.prefix(85), "a1": ask.prefix(9)}), ask.prefix(85)):
         with pytest.raises(ParameterError, match="workload must be"):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.errors import ParameterError
@@ -30,11 +31,13 @@ from dpfast.workloads.ranges import Ranges
 from dpfast.workloads.rectangles import Rectangles
 from dpfast.workloads.workload import Union, Workload
 
-__all__ = ["Along", "Block", "Products", "Rectangular", "blocks_of", "blocks_of_marginals"]
+__all__ = ["PLACE", "Along", "Block", "Products", "Rectangular", "blocks_of", "blocks_of_marginals"]
 
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
 
+PLACE = ""
+"""What a frame calls the places of answers: as no column is called."""
 #: Rows of a matrix are formed so many numbers at a time.
 _NUMBERS_AT_ONCE = 2**22
 
@@ -118,6 +121,19 @@ class Block(ABC):
         A query counts in it what r (R'R)^+ r' of this axis is multiplied by in its variance.
         """
 
+    def frame(self, names: Sequence[str]) -> pl.DataFrame:
+        """Return what each query asks of each column, and its place among all answers as `PLACE`."""
+        places = self.places if isinstance(self.places, np.ndarray) else np.arange(self.places.start, self.places.stop)
+        asked = [
+            own.select(pl.all().name.prefix(f"{names[a]}_"))
+            for a, own in zip(self.attributes, self._frames(), strict=True)
+        ]
+        return pl.concat([pl.DataFrame({PLACE: places}), *asked], how="horizontal")
+
+    @abstractmethod
+    def _frames(self) -> list[pl.DataFrame]:
+        """Return what each query asks of each attribute."""
+
     def _others(self, space: Attributes) -> list[int]:
         """Return, for each attribute, 0 if it is in a set, else 1."""
         return [0 if a in space else 1 for a in self.attributes]
@@ -142,6 +158,13 @@ class Products(Block):
             own = [part[other] for part, other in zip(parts, self._others(space), strict=True)]
             out += reduce(np.multiply.outer, own, np.array(variance)).reshape(-1)
         return out
+
+    def _frames(self) -> list[pl.DataFrame]:
+        frames, queries = list[pl.DataFrame](), np.arange(len(self))
+        for axis in reversed(self.axes):
+            queries, own = np.divmod(queries, len(axis))
+            frames.append(axis.frame()[own])
+        return frames[::-1]
 
     def answer(self, table: Floats) -> Floats:
         """See `Block.answer`."""
@@ -180,6 +203,9 @@ class Rectangular(Block):
             own = [part[other] for part, other in zip(parts, self._others(space), strict=True)]
             out += variance * np.prod(own, axis=0)
         return out
+
+    def _frames(self) -> list[pl.DataFrame]:
+        return [axis.frame() for axis in self.axes]
 
     def answer(self, table: Floats) -> Floats:
         """See `Block.answer`."""

@@ -23,6 +23,7 @@ from dpfast.synthesis.relaxed.estimate import LEAST_DEVIATION, Measured, PseudoM
 from dpfast.synthesis.relaxed.fitting import METHOD, fit_measured, read_method
 from dpfast.synthesis.residuals.asking import OwnQueriesOfAny
 from dpfast.synthesis.residuals.measuring import marginal_of
+from dpfast.synthesis.residuals.queries import PLACE
 
 if TYPE_CHECKING:
     from dpfast.synthesis.residuals.marginals import MarginalsPlan
@@ -131,15 +132,20 @@ class MarginalsRelease(Reported, Shown):
     def answers_frame(self, workload: OwnQueriesOfAny = None) -> pl.DataFrame:
         """Return a row for each query: what it asks, its ``answer``, and the ``deviation`` of the answer's noise.
 
+        What it asks of a column is called after that: ``age_lower`` and ``age_upper`` of ranges, ``sex_cell`` of single
+        values, all by their numbers in the domain; null where it asks nothing of it.
+
         Parameters
         ----------
         workload
             As for `answer`.
 
         """
-        asked, _ = self.plan._asked(workload)
+        _, blocks = self.plan._asked(workload)
+        names = self.plan.domain.names
+        rows = pl.concat([block.frame(names) for block in blocks], how="diagonal").sort(PLACE).drop(PLACE)
         found = {"answer": self.answer(workload), "deviation": self.plan.deviations(workload)}
-        return asked.frame().with_columns(pl.Series(name, column) for name, column in found.items())
+        return rows.with_columns(pl.Series(name, column) for name, column in found.items())
 
     def fit(
         self, *, method: Annotated[Method, METHOD] = "entropy", max_megabytes: Annotated[float, MEGABYTES] = 16.0
