@@ -39,8 +39,9 @@ def gains_of(blocks: Sequence[Block], weights: Sequence[float], along: Along) ->
     varying = [_varying(block, along.contrasts) for block in blocks]
     gains: dict[Attributes, float] = dict.fromkeys(parts_of(varying), 0.0)
     for block, held in zip(blocks, varying, strict=True):
-        for space in parts_of([held]):
-            gains[space] += weights[block.part] * block.energy(space, along)
+        spaces = parts_of([held])
+        for space, energy in zip(spaces, block.energies(spaces, along), strict=True):
+            gains[space] += weights[block.part] * energy
     # Of some sets nothing may be asked: an empty range has no coefficient, and a whole one no rest.
     own = {space: math.prod(along.contrasts[a].squares for a in space) for space in gains}
     least = _LEAST_GAIN * max(gain * own[space] for space, gain in gains.items()) or 1.0

@@ -133,9 +133,9 @@ class ResidualPlan:
 
     def mean_variance(self, block: Block) -> float:
         """Return the mean of `variances`, without a number for each query where they are products."""
-        noise = self.noise
-        sums = (noise[space] * block.energy(space, self.along) for space in self.spaces_of(block.attributes))
-        return math.fsum(sums) / len(block)
+        spaces = self.spaces_of(block.attributes)
+        energies = block.energies(spaces, self.along)
+        return math.fsum(self.noise[space] * one for space, one in zip(spaces, energies, strict=True)) / len(block)
 
     def residual_variance(self, space: Attributes) -> float:
         """Return the variance of the noise of a residual's estimate in each direction, of even contrasts."""

@@ -103,8 +103,8 @@ class Block(ABC):
         """Return how many queries there are."""
 
     @abstractmethod
-    def energy(self, space: Attributes, along: Along) -> float:
-        """Return the sum over all queries of what the noise on the residual of a set is multiplied by."""
+    def energies(self, spaces: Sequence[Attributes], along: Along) -> list[float]:
+        """Return, for each of some sets, the sum over all queries of what noise on its residual is multiplied by."""
 
     @abstractmethod
     def variances(self, noise: Mapping[Attributes, float], along: Along) -> Floats:
@@ -145,10 +145,10 @@ class Products(Block):
     def __len__(self) -> int:
         return math.prod(map(len, self.axes))
 
-    def energy(self, space: Attributes, along: Along) -> float:
-        """See `Block.energy`: a sum of products is a product of sums."""
-        own = zip(self.attributes, self.axes, self._others(space), strict=True)
-        return math.prod(along.sums(a, axis)[other] for a, axis, other in own)
+    def energies(self, spaces: Sequence[Attributes], along: Along) -> list[float]:
+        """See `Block.energies`: a sum of products is a product of sums."""
+        sums = [(a, *along.sums(a, axis)) for a, axis in zip(self.attributes, self.axes, strict=True)]
+        return [math.prod(rests if a in space else means for a, rests, means in sums) for space in spaces]
 
     def variances(self, noise: Mapping[Attributes, float], along: Along) -> Floats:
         """See `Block.variances`."""
@@ -191,9 +191,9 @@ class Rectangular(Block):
     def __len__(self) -> int:
         return len(self.axes[0])
 
-    def energy(self, space: Attributes, along: Along) -> float:
-        """See `Block.energy`."""
-        return float(self.variances({space: 1.0}, along).sum())
+    def energies(self, spaces: Sequence[Attributes], along: Along) -> list[float]:
+        """See `Block.energies`."""
+        return [float(self.variances({space: 1.0}, along).sum()) for space in spaces]
 
     def variances(self, noise: Mapping[Attributes, float], along: Along) -> Floats:
         """See `Block.variances`."""
