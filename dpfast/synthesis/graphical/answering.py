@@ -63,8 +63,8 @@ def _answer(asked: Workload, places: Places, shape: tuple[int, ...], marginal: C
     if isinstance(asked, Rectangles):
         answers = np.empty(len(asked))
         for block in blocks_of(asked):
-            about = tuple(places[one] for one in block.attributes)
-            answers[block.places] = block.answer(_table(about, shape, marginal))
+            held = tuple(places[one] for one in block.attributes)
+            answers[block.places] = block.answer(_table(held, shape, marginal))
         return answers
     if isinstance(asked, Kronecker):
         # A factor that asks for the total has one query: without it, there are the same ones, in the same order.
