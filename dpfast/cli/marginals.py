@@ -22,14 +22,18 @@ from dpfast.showing import number_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpfast.domain.domain import Domain
     from dpfast.synthesis.relaxed.estimate import PseudoMarginals
     from dpfast.synthesis.residuals.marginals import MarginalsPlan, MarginalsRelease
+    from dpfast.workloads.workload import Workload
 
 __all__ = ["marginals"]
 
 #: Columns of what is written, beside the data's own.
 _OWN = ("marginal", "count", "deviation")
 _MOST_SETS = 20_000
+#: What is asked along a column, beside its counts.
+_KINDS = ("prefix", "ranges")
 
 
 @click.command(
@@ -46,7 +50,8 @@ _MOST_SETS = 20_000
     "--workload",
     metavar="KIND",
     multiple=True,
-    help="marginals:K, or columns as sex,age; repeatable.  [default: marginals:2]",
+    help="marginals:K, or columns as sex,age; age:prefix asks for running sums along a column in place of its counts, "
+    "age:ranges for all its ranges; repeatable.  [default: marginals:2]",
 )
 @EPSILON
 @click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian, and much smaller.")
@@ -82,6 +87,7 @@ def marginals(
     """
     from dpfast.synthesis.relaxed.fitting import read_shared
     from dpfast.synthesis.residuals.marginals import plan_marginals
+    from dpfast.workloads.marginals import Marginals
 
     destination = Destination.taken(given)
     if given["epsilon"] is None and given["rho"] is None:
@@ -93,7 +99,7 @@ def marginals(
     axes = read_domain(names_of(columns), declared, domain, outside, nulls, source.schema())
     if taken := [name for name in _OWN if name in axes.names]:
         raise CommandError(f"--columns cannot name {taken[0]!r}, which is a column of the result; rename it")
-    plan = plan_marginals(axes, _read_sets(workload, axes.names), **given)
+    plan = plan_marginals(axes, _read_workload(workload, axes), **given)
     if fit:
         read_shared(plan.cliques)  # what is too much to be fitted is not paid for
     axes.open(source)
@@ -121,9 +127,12 @@ def marginals(
                 fitted = made.fit()
             except (KeyboardInterrupt, MemoryError) as error:
                 stopped = error  # what was paid for is written all the same
-        frame = _listed(plan, fitted or made)
+        counts = fitted is not None or isinstance(plan.workload, Marginals)
+        frame = _listed(plan, fitted or made) if counts else made.answers_frame()
         outputs.save_frame(frame)
-    content = f"{number_of(frame.height, 'count')} of {number_of(len(plan.columns), 'marginal')}"
+    content = (
+        f"{number_of(frame.height, 'count' if counts else 'answer')} of {number_of(len(plan.columns), 'marginal')}"
+    )
     charged = charge_line(account, place, made.entry, made.spent)
     if not wants_document():
         about = [] if fitted is None else [f"{fitted.guarantee}; they differ by at most {fitted.residual:.3g}"]
@@ -148,17 +157,15 @@ def marginals(
         raise stopped
 
 
-def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[str, ...]] | None:
-    """Return the sets of columns that are named; None for all pairs."""
-    sets: list[tuple[str, ...]] = []
+def _read_workload(written: tuple[str, ...], domain: Domain) -> list[tuple[str, ...]] | Workload | None:
+    """Return the sets of columns that are named, or what is asked along them; None for all pairs."""
+    from dpfast.workloads import about, all_range, identity, prefix, stack
+
+    names, asked = domain.names, list[dict[str, str]]()
     for text in written:
         kind, colon, number = text.partition(":")
-        if not colon:
-            asked = names_of(text, "--workload")
-            if unknown := [name for name in asked if name not in names]:
-                mend = "add it, or write marginals:2 for all pairs"
-                raise CommandError(f"--workload names {unknown[0]!r}, which --columns does not; {mend}")
-            sets.append(tuple(asked))
+        if not colon or "," in text or kind in names:
+            asked.append(_read_columns(text, names))
             continue
         if kind != "marginals" or not number.isdecimal() or not 1 <= int(number) <= len(names):
             raise CommandError(
@@ -167,8 +174,30 @@ def _read_sets(written: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[s
             )
         if comb(len(names), int(number)) > _MOST_SETS:
             raise CommandError(f"--workload {shortened(text)} names more than {_MOST_SETS:,} sets; lower K")
-        sets += combinations(names, int(number))
-    return list(dict.fromkeys(sets)) or None
+        asked += [dict.fromkeys(one, "") for one in combinations(names, int(number))]
+    if not any(kind for one in asked for kind in one.values()):
+        return list(dict.fromkeys(tuple(one) for one in asked)) or None
+    made = {"": identity, "prefix": prefix, "ranges": all_range}
+    sizes = dict(zip(names, domain.shape, strict=True))
+    return stack(*(about(domain, {name: made[kind](sizes[name]) for name, kind in one.items()}) for one in asked))
+
+
+def _read_columns(text: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Return what is asked along each of some columns: nothing for its counts, else "prefix" or "ranges"."""
+    asked, kinds = list[str](), list[str]()
+    for own in map(str.strip, text.split(",")):
+        name, colon, kind = own.rpartition(":")
+        if own in names or not colon:  # a column may have a colon in its name
+            name, kind = own, ""
+        elif kind not in _KINDS:
+            raise CommandError(f"--workload {shortened(text)} must ask for a column as age, age:prefix or age:ranges")
+        asked.append(name)
+        kinds.append(kind)
+    asked = names_of(",".join(asked), "--workload")
+    if unknown := [name for name in asked if name not in names]:
+        mend = "add it, or write marginals:2 for all pairs"
+        raise CommandError(f"--workload names {unknown[0]!r}, which --columns does not; {mend}")
+    return dict(zip(asked, kinds, strict=True))
 
 
 def _listed(plan: MarginalsPlan, made: MarginalsRelease | PseudoMarginals) -> pl.DataFrame:

@@ -78,7 +78,7 @@ def _without_cells(workload: Workload, orders: list[Literal[1, 2]]) -> list[Stra
     found: list[Strategy] = [best for order in orders for best in best_marginals(workload, order)]
     if not found:
         allowed = f"over at most {LARGEST_ARRAY:,} cells, or of few marginals"
-        mend = "give many marginals to dpf.plan_marginals, or use coarser cells, fewer attributes or fewer queries"
+        mend = "give marginals and ranges to dpf.plan_marginals, or use coarser cells or fewer attributes"
         raise ParameterError("workload", Words(f"over {number_of(workload.cells, 'cell')}"), allowed, mend)
     return found
 

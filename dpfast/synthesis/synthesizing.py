@@ -73,9 +73,11 @@ def synthesize(
         The public values of the columns that the records shall have; nothing of it is read from the data.
     workload
         What shall be answered well: one of `dpfast.workloads` over the domain's cells; or, for a model, the sets of
-        columns whose counts it shall know, a list of tuples of names or `dpfast.workloads.marginals`; for those of
-        three columns or more it may measure parts of them, where their own noise would be too large. By default the
-        counts of all pairs of columns, or of the only one; of pairs with few enough cells for the model.
+        columns whose counts it shall know, a list of tuples of names. Of `dpfast.workloads` a model takes what is made
+        of marginals, rectangles, and products of queries of one column each (`dpfast.workloads.about`), and knows the
+        counts of the columns that each query is about. Of those of three columns or more it may measure parts, where
+        their own noise would be too large. By default the counts of all pairs of columns, or of the only one; of pairs
+        with few enough cells for the model.
     ledger
         The budget.
     epsilon, delta, rho

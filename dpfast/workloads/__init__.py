@@ -22,6 +22,7 @@ from typing import Annotated
 
 from dpfast.arguments import Whole
 from dpfast.domain import Domain, histogram
+from dpfast.workloads.attributes import OfDomain, Queries, products_about
 from dpfast.workloads.bounds import draw_bounds
 from dpfast.workloads.cells import Identity, Total
 from dpfast.workloads.kronecker import Kronecker
@@ -35,6 +36,7 @@ from dpfast.workloads.workload import Asked, Union, Workload
 __all__ = [
     "Domain",
     "Workload",
+    "about",
     "all_range",
     "histogram",
     "identity",
@@ -231,6 +233,33 @@ def kronecker(*workloads: Asked) -> Kronecker:
 
     """
     return Kronecker(*workloads)
+
+
+def about(domain: OfDomain, queries: Queries) -> Kronecker:
+    """Ask products of queries about some attributes, of any number of cells: totals along all others.
+
+    Parameters
+    ----------
+    domain
+        A `dpfast.Domain`, whose attributes have names; or a shape, whose attributes are counted from 0.
+    queries
+        A workload for each of some attributes, over as many cells as it has values; at least one.
+
+    Raises
+    ------
+    ParameterError
+        There is no such attribute, or a workload is not over one attribute of its size.
+
+    Examples
+    --------
+    >>> domain = Domain({"age": 100, "sex": ["f", "m"], "job": 50})
+    >>> about(domain, {"age": prefix(100), "sex": identity(2)})
+    Kronecker(200 queries over 100 x 2 x 50 cells)
+    >>> about((100,) * 14, {3: all_range(100)})
+    Kronecker(5050 queries over 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 cells)
+
+    """
+    return products_about(domain, queries)
 
 
 def stack(*workloads: Asked) -> Union:

@@ -53,6 +53,7 @@ WORKLOADS = [
     of("random_rectangles", dpf.workloads.random_rectangles, shape=(2, 2), count=2, seed=1),
     of("marginals", dpf.workloads.marginals, shape=(2, 2), k=1),
     of("marginals of sets", dpf.workloads.marginals, shape=(2, 2), attributes=[(0,)]),
+    of("about", dpf.workloads.about, domain=DOMAIN, queries={"a": dpf.workloads.prefix(2)}),
     of("matrix", dpf.workloads.matrix, rows=[[1, 0, 1, 0]], shape=(2, 2)),
     *[
         of(f"{type(workload).__name__}.{method}", getattr(workload, method), **given)
@@ -183,6 +184,9 @@ SYNTHESIS = [
         },
     ),
     of("MarginalsPlan.deviation", PLANNED.deviation, columns=["b", "a"]),
+    of("MarginalsPlan.deviations", PLANNED.deviations, workload=dpf.workloads.marginals((2, 2), k=1)),
+    of("MarginalsRelease.answer", MEASURED.answer, workload=dpf.workloads.marginals((2, 2), k=1)),
+    of("MarginalsRelease.answers_frame", MEASURED.answers_frame, workload=dpf.workloads.marginals((2, 2), k=1)),
     of("MarginalsRelease.marginal", MEASURED.marginal, columns=["b", "a"]),
     of("MarginalsRelease.to_frame", MEASURED.to_frame, columns=["b", "a"]),
     Call(

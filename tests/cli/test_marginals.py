@@ -39,6 +39,23 @@ def test_errors_are_shown_before_anything_is_charged(folder, run):
     assert not (folder / "ledger.db").exists()
 
 
+def test_running_sums_and_ranges_are_asked_along_columns(folder, run, trips):
+    """Deviations are about 1: sums are within 10 of the data except with probability 1e-20."""
+    result = run("marginals", *ASKED, *BUDGET, *LEDGER, "--workload", "city,hour:prefix", "--workload", "city:ranges",
+                 "--workload", "marginals:1", "--out", "made.parquet")  # fmt: skip
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "wrote made.parquet: 24 answers of 4 marginals" in result.stdout
+    made = pl.read_parquet("made.parquet")
+    ends = ["city_lower", "city_upper"]
+    assert made.columns == ["city_cell", "hour_lower", "hour_upper", *ends, "hour_cell", "answer", "deviation"]
+    assert made["deviation"].is_between(0.1, 3).all()
+    for cell, upper, answer in made[:8].select("city_cell", "hour_upper", "answer").iter_rows():
+        city = ["Oslo", "Rome", "Bonn", "Graz"][cell]
+        assert abs(answer - trips.filter(pl.col("city") == city, pl.col("hour") < 12 * upper).height) < 10
+    explained = run("marginals", *ASKED, *BUDGET, "--explain", "--workload", "hour:prefix")
+    assert "1 marginal of 2 columns, 2 queries" in explained.stdout
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -46,6 +63,10 @@ def test_errors_are_shown_before_anything_is_charged(folder, run):
         ([], "missing option '--epsilon'"),
         ([*BUDGET, "--workload", "marginals:3"], "from 1 to 2"),
         ([*BUDGET, "--workload", "city,none"], "--workload names 'none', which --columns does not"),
+        ([*BUDGET, "--workload", "city:sums"], "must ask for a column as age, age:prefix or age:ranges"),
+        ([*BUDGET, "--workload", "city,city:prefix"], "--workload must be different columns"),
+        ([*BUDGET, "--workload", "none:prefix"], "must be marginals:K"),
+        ([*BUDGET, "--workload", "city,none:prefix"], "--workload names 'none', which --columns does not"),
         ([*BUDGET, "--neighbors", "replace"], "--neighbors must be"),
     ],
 )

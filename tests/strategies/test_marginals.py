@@ -116,7 +116,7 @@ def test_what_are_no_marginals_is_refused(arguments, message):
 
 def test_too_many_pairs_for_a_strategy_are_planned_by_residuals():
     asked = workloads.marginals((2,) * 60, k=2)
-    with pytest.raises(ParameterError, match=r"or of few marginals, .*; give many marginals to dpf\.plan_marginals"):
+    with pytest.raises(ParameterError, match=r"or of few marginals, .*; give marginals and ranges to dpf\.plan_m"):
         made.choose(asked, rho=1.0)
     domain = dpf.Domain(dict.fromkeys((f"x{place}" for place in range(60)), 2))
     assert dpf.plan_marginals(domain, asked, rho=1.0).to_frame().height == 60 * 59 // 2

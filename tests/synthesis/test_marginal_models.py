@@ -306,7 +306,7 @@ def test_rounds_can_be_ended_early():
     ("given", "message"),
     [
         ({"max_megabytes": 0.001}, "max_megabytes must be"),
-        ({"workload": [("x0", "none such")]}, "workload must be None, a workload of marginals, or a list"),
+        ({"workload": [("x0", "none such")]}, "workload must be None, a workload of dpfast.workloads, or a list"),
         ({"workload": dpf.workloads.prefix(4)}, "workload must be"),
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"selection": "permute_and_flip"}, 'selection must be "exponential" for a model'),
@@ -438,7 +438,7 @@ def test_a_workload_of_marginals_names_the_sets_of_a_model():
     for wrong, message in (
         (dpf.workloads.marginals((4,) * 39, k=1), "over the cells of the domain"),
         (dpf.workloads.marginals(domain.shape, k=0), "of the total alone"),
-        (dpf.workloads.total(domain.shape), "a workload of marginals, or a list"),
+        (dpf.workloads.total(domain.shape), "workload must be of some columns, but was of the total alone"),
     ):
         with pytest.raises(ParameterError, match=message):
             dpf.synthesize(rows, domain, wrong, **asked, ledger=ledger)

@@ -95,3 +95,22 @@ def test_records_of_a_histogram_answer_too():
     np.testing.assert_allclose(made.answer(W.marginals((3, 2), attributes=[(0,)])), made.marginal(["a"]))
     with pytest.raises(ParameterError, match="over the cells of the domain"):
         made.answer(W.prefix(6))
+
+
+def test_rectangles_over_any_number_of_cells_are_answered_from_the_columns_that_they_cut(many):
+    upper = np.full((3, 70), 4)
+    lower = np.zeros((3, 70), np.int64)
+    lower[0, 3], upper[1, 5], lower[1, 4] = 2, 1, 3
+    answers = many.answer(W.rectangles((4,) * 70, lower, upper))
+    expected = many.marginal(["x3"])[2:].sum(), many.marginal(["x4", "x5"])[3, 0], many.total
+    np.testing.assert_allclose(answers, expected)
+
+
+def test_a_model_is_made_for_what_ranges_are_about():
+    frame = pl.DataFrame({f"x{place}": np.arange(500) % 4 for place in range(40)})
+    domain = dpf.Domain(dict.fromkeys(frame.columns, 4))
+    asked = W.about(domain, {"x3": W.prefix(4), "x9": W.all_range(4)}) + W.about(domain, {"x5": W.prefix(4)})
+    assert "2 sets of columns" in dpf.plan_synthesis(domain, asked, epsilon=2.0).explain()
+    made = dpf.synthesize(frame, domain, asked, epsilon=2.0, rounds=2, ledger=dpf.Ledger(epsilon=2))
+    assert made.answer(asked).shape == (44,)
+    assert ("x3", "x9") in made.estimate.cliques

@@ -116,7 +116,7 @@ def test_a_replaced_row_costs_no_more(sizes, asked):
             np.square(own[:, one] - own[:, other]).sum()
             for one, other in itertools.combinations(range(own.shape[1]), 2)
         )
-        assert far == pytest.approx(float(squared_change(sizes, space, "replace")))
+        assert far == pytest.approx(float(squared_change(plan.contrasts, space, "replace")))
 
 
 @pytest.mark.parametrize(("sizes", "asked"), SHAPES)

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
+from dpfast.synthesis.residuals.queries import blocks_of
 from dpfast.workloads.cells import Total
 from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
+from dpfast.workloads.rectangles import Rectangles
 from dpfast.workloads.workload import ANY_WORKLOAD, Union, Workload
 
 __all__ = ["MOST_AXES", "answer_by_marginals"]
@@ -58,6 +60,12 @@ def _answer(asked: Workload, places: Places, shape: tuple[int, ...], marginal: C
     if isinstance(asked, Marginals):
         tables = [_table(tuple(places[one] for one in held), shape, marginal) for held in asked.attributes]
         return np.concatenate([table.reshape(-1) for table in tables])
+    if isinstance(asked, Rectangles):
+        answers = np.empty(len(asked))
+        for block in blocks_of(asked):
+            held = tuple(places[one] for one in block.attributes)
+            answers[block.places] = block.answer(_table(held, shape, marginal))
+        return answers
     if isinstance(asked, Kronecker):
         # A factor that asks for the total has one query: without it, there are the same ones, in the same order.
         start, kept, about = 0, list[Workload](), list[int]()

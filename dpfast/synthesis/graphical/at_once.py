@@ -19,7 +19,8 @@ from dpfast.graphical.junction_tree import JunctionTree
 from dpfast.graphical.tree_weights import Measurement, TreeWeights
 from dpfast.randomness import RandomSource
 from dpfast.synthesis.graphical.softness import FIRMEST
-from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL, marginal_of, measure_residuals
+from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.measuring import marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_residuals
 
 __all__ = ["error_at_once", "fit_at_once", "measure_at_once", "noise_at_once", "plan_at_once"]
@@ -81,7 +82,7 @@ def measure_at_once(
         variance = plan.variance(held)
         values = marginal_of(plan, residuals, held).reshape(-1)
         largest = max(
-            plan.variances[space] / math.prod(plan.sizes[a] for a in held if a not in space)
+            plan.residual_variance(space) / math.prod(plan.sizes[a] for a in held if a not in space)
             for space in plan.spaces_of(held)
         )
         found[held] = Measurement(held, values, variance, FIRMEST * math.sqrt(variance), largest)

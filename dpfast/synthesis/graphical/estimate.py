@@ -138,8 +138,8 @@ class ModelEstimate(Reported, Shown):
     def answer(self, workload: AskedOfAny) -> NDArray[np.float64]:
         """Return the estimated answers of a workload over the domain, of any number of cells.
 
-        Each is computed from the counts over the attributes that it is about: those of its marginal, or the factors of
-        its product that are not `dpfast.workloads.total`. Nothing is spent.
+        Each is computed from the counts over the attributes that it is about: those of its marginal, the factors of its
+        product that are not `dpfast.workloads.total`, or where its rectangle leaves a value out. Nothing is spent.
 
         Parameters
         ----------

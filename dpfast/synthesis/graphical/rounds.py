@@ -172,7 +172,7 @@ class ModelRounds:
         self.grouping = Grouping(tuple(Axis.whole(size) for size in self.sizes))
         measured, total = measure_at_once(plan, exact, source)
         if plan.noises[()] is not None:
-            self._sums.append((float(total), plan.variances[()]))
+            self._sums.append((float(total), plan.residual_variance(())))
         for held, one in measured.items():
             self.log.append(Measured(held, one.values.size, math.sqrt(one.variance), one.error95))
         self.held = measured

@@ -32,9 +32,11 @@ from dpfast.synthesis.graphical.estimate import ModelEstimate
 from dpfast.synthesis.graphical.plan import ModelPlan, plan_model
 from dpfast.synthesis.graphical.rounds import Measured, ModelRounds
 from dpfast.synthesis.graphical.ways import ways_of
-from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.queries import blocks_of
 from dpfast.synthesis.ways import BYTES_OF_CELL, Way
 from dpfast.workloads.marginals import Marginals
+from dpfast.workloads.workload import Workload
 
 __all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
 
@@ -64,22 +66,24 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
     return Candidates(domain.shape, sets)
 
 
-def _sets_of(workload: Marginals, domain: Domain) -> list[Attributes]:
-    """Return the sets of attributes that a workload of marginals asks for; the total is in each of them."""
+def _sets_of(workload: Workload, domain: Domain) -> list[Attributes]:
+    """Return the sets of attributes that the queries of a workload are about; the total is in each of them."""
     if workload.shape != domain.shape:
         mend = "make it over domain.shape"
         raise ParameterError("workload", Words(f"of shape {workload.shape}"), "over the cells of the domain", mend)
-    sets = [places for places in workload.attributes if places]
+    # Many marginals are told apart fast.
+    asked = workload.attributes if isinstance(workload, Marginals) else [one.attributes for one in blocks_of(workload)]
+    sets = [places for places in asked if places]
     if not sets:
         raise ParameterError("workload", Words("of the total alone"), "of some columns", "ask for marginals of k=1")
     return sets
 
 
 def read_sets(workload: object, domain: Domain) -> list[Attributes]:
-    """Return sets of attributes that are named, or that a workload of marginals is over, each ascending."""
-    if isinstance(workload, Marginals):
+    """Return sets of attributes that are named, or that the queries of a workload are about, each ascending."""
+    if isinstance(workload, Workload):
         return _sets_of(workload, domain)
-    allowed = "None, a workload of marginals, or a list of tuples of the domain's columns, each once"
+    allowed = "None, a workload of dpfast.workloads, or a list of tuples of the domain's columns, each once"
     mend = 'for more cells than a histogram can have, write for example [("age", "sex"), ("age", "city")]'
     if not isinstance(workload, (list, tuple)) or not workload:
         raise ParameterError("workload", workload, allowed, mend)

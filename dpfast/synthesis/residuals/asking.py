@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -17,10 +18,12 @@ from dpfast.showing import number_of
 from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
-from dpfast.synthesis.residuals.measuring import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
+from dpfast.synthesis.residuals.queries import Block, blocks_of, blocks_of_marginals
 from dpfast.workloads.marginals import Marginals
+from dpfast.workloads.workload import ANY_WORKLOAD, Workload
 
-__all__ = ["OwnSets", "Weights", "read_weights", "read_workload"]
+__all__ = ["OwnQueriesOfAny", "OwnSets", "Weights", "read_weights", "read_workload"]
 
 Attributes = tuple[int, ...]
 
@@ -34,41 +37,58 @@ def _no_weights() -> Iterator[object]:
     yield from (5, "a", [], [0], [-1.0], [float("nan")], [float("inf")], ["a"], [None], [1.0] * 10_001, object())
 
 
-#: One for each marginal.
+#: One for each marginal, or each part of a workload.
 Weights: TypeAlias = Annotated[Sequence[float] | NDArray[Any] | None, Special(_no_weights, optional=True)]
 OwnSets: TypeAlias = Annotated[
-    Asked | Marginals | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)
+    Asked | Workload | None, Special(lambda: (5, "ab", [], *[["sex"], [5], [()]]), optional=True)
 ]
 
+#: None asks for what was planned.
+OwnQueriesOfAny: TypeAlias = Annotated[Workload | None, replace(ANY_WORKLOAD, optional=True)]
 
-def read_workload(workload: object, domain: Domain) -> list[Attributes]:
-    """Return the marginals that are asked."""
-    if workload is None:
-        asked = list(Candidates.pairs(domain.shape, LARGEST_MARGINAL).sets)
-    else:
-        asked = read_sets(workload, domain)
+
+def read_workload(workload: object, domain: Domain) -> tuple[Workload, list[Block]]:
+    """Return the queries that are asked, and the same taken apart by the columns that they are about."""
+    if isinstance(workload, Workload) and not isinstance(workload, Marginals):
+        read_sets(workload, domain)
+        blocks = blocks_of(workload)
+        _check_sets(blocks, domain)
+        return workload, blocks
+    pairs = Candidates.pairs(domain.shape, LARGEST_MARGINAL).sets if workload is None else ()
+    sets = list(pairs or read_sets(workload, domain))
+    blocks = blocks_of_marginals(domain.shape, sets)
+    _check_sets(blocks, domain)
+    return Marginals(domain.shape, attributes=sets), blocks
+
+
+def _check_sets(blocks: Sequence[Block], domain: Domain) -> None:
+    """Refuse queries about too many cells together, and too many sets of columns."""
+    asked = [block.attributes for block in blocks]
     for held in asked:
-        names = ", ".join(domain.names[place] for place in held)
+        if len(held) > _MOST_COLUMNS:
+            given, mend = Words(f"of {len(held):,} columns together"), "ask for the total along all other columns"
+            raise ParameterError("workload", given, f"about at most {_MOST_COLUMNS} columns in each query", mend)
         cells = math.prod(domain.shape[place] for place in held)
-        if cells > LARGEST_MARGINAL or len(held) > _MOST_COLUMNS:
-            given = Words(f"of {names} ({number_of(cells, 'cell')})")
+        if cells > LARGEST_MARGINAL:
+            names = ", ".join(domain.names[place] for place in held)
             allowed = f"of marginals of at most {_MOST_COLUMNS} columns and {LARGEST_MARGINAL:,} cells"
-            raise ParameterError("workload", given, allowed, "name fewer columns together")
+            raise ParameterError(
+                "workload", Words(f"of {names} ({number_of(cells, 'cell')})"), allowed, "name fewer columns together"
+            )
     spaces = sum(2 ** len(held) for held in asked)
     if _MOST_SPACES < spaces < 100 * _MOST_SPACES:
         spaces = len(parts_of(asked))
     if spaces > _MOST_SPACES:
         raise ParameterError("workload", Words(f"of {spaces:,} residuals"), f"of at most {_MOST_SPACES:,} residuals")
     check_size(sum(math.prod(domain.shape[place] for place in held) for held in asked), "workload", "cells")
-    return asked
 
 
-def read_weights(weights: object, number: int) -> list[float]:
-    """Return a positive weight for each marginal."""
+def read_weights(weights: object, number: int, of: str) -> list[float]:
+    """Return a positive weight for each part of a workload."""
     if weights is None:
         return [1.0] * number
     listed = list(weights) if isinstance(weights, (list, tuple, np.ndarray)) and np.ndim(weights) == 1 else []
     found = [float(one) for one in listed if is_real(one)]
     if len(found) < len(listed) or len(found) != number or not all(1e-100 < one < 1e100 for one in found):
-        raise ParameterError("weights", weights, f"{number:,} positive numbers, one for each marginal")
+        raise ParameterError("weights", weights, f"{number:,} positive numbers, one for each {of}")
     return found

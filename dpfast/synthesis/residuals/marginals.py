@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,32 +11,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, ShownAmounts, read_budget
+from dpfast.accounting.budget import Budget, Delta, Epsilon, Rho, read_budget
 from dpfast.accounting.events import Gaussian
 from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.aggregation.sources import Data, Schema, Source, open_source, path_of
 from dpfast.arguments import Instance
 from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
-from dpfast.errors import ParameterError
-from dpfast.graphical.local_consistency import Method
+from dpfast.errors import ParameterError, Words
 from dpfast.ledger import Ledger
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
-from dpfast.ledger.receipt import Receipt, entry_of
-from dpfast.pages.page import Page
-from dpfast.pages.reported import Reported
 from dpfast.progress import TellStages, TerminalLine, forgetting, read_progress
 from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown, number_of
 from dpfast.synthesis.charging import charge_events, read_relation
 from dpfast.synthesis.graphical.estimate import Columns
-from dpfast.synthesis.graphical.synthesizing import MEGABYTES
-from dpfast.synthesis.relaxed.estimate import LEAST_DEVIATION, Measured, PseudoMarginals
-from dpfast.synthesis.relaxed.fitting import METHOD, fit_measured, read_method
-from dpfast.synthesis.residuals.asking import OwnSets, Weights, read_weights, read_workload
-from dpfast.synthesis.residuals.measuring import marginal_of, measure_residuals
-from dpfast.synthesis.residuals.planning import ResidualPlan, plan_residuals
+from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, read_weights, read_workload
+from dpfast.synthesis.residuals.measuring import measure_residuals
+from dpfast.synthesis.residuals.planning import ResidualPlan, plan_queries
+from dpfast.synthesis.residuals.queries import Block, blocks_of_marginals
+from dpfast.synthesis.residuals.release import MarginalsRelease
+from dpfast.workloads.marginals import Marginals
+from dpfast.workloads.workload import ANY_WORKLOAD, Workload
 
 __all__ = ["MarginalsPlan", "MarginalsRelease", "plan_marginals", "release_marginals"]
 
@@ -55,21 +52,28 @@ class MarginalsPlan(Shown):
     ----------
     domain
         The public values of the columns.
+    workload
+        The queries that are asked.
     columns
-        The columns of each marginal.
+        The columns that are counted together: of each marginal, or of queries about the same columns.
     neighbors
         Which data are neighbours.
 
     """
 
     domain: Domain
+    workload: Workload
     columns: tuple[tuple[str, ...], ...]
     neighbors: Neighbors
     _budget: Budget
     _plan: ResidualPlan
+    _blocks: list[Block]
 
     def deviation(self, columns: Columns) -> float:
         """Return the standard deviation of the noise of each count over some columns: exact, known without the data.
+
+        Where ranges of a column are asked, its single values are not all known as well: then the root of the mean of
+        the variances of all cells.
 
         Parameters
         ----------
@@ -84,11 +88,36 @@ class MarginalsPlan(Shown):
         """
         return math.sqrt(self._plan.variance(tuple(sorted(self._places(columns)))))
 
+    def deviations(self, workload: OwnQueriesOfAny = None) -> NDArray[np.float64]:
+        """Return the standard deviation of the noise of each query's answer: in closed form, known without the data.
+
+        Parameters
+        ----------
+        workload
+            One of `dpfast.workloads` over the domain's shape, about columns that are counted together; by default the
+            one that is planned.
+
+        Raises
+        ------
+        ParameterError
+            It is over other cells, or about columns that no planned query has together.
+
+        """
+        asked, blocks = self._asked(workload)
+        out = np.empty(len(asked))
+        for block in blocks:
+            out[block.places] = np.sqrt(self._plan.variances(block))
+        return out
+
     def to_frame(self) -> pl.DataFrame:
-        """Return a row for each marginal: its ``columns``, ``cells``, and the ``deviation`` of each cell's noise."""
-        deviations = [math.sqrt(self._plan.variance(held)) for held in self._plan.asked]
-        cells = [math.prod(self._plan.sizes[a] for a in held) for held in self._plan.asked]
-        columns = [list(names) for names in self.columns]
+        """Return a row for each set of columns: the ``columns``, their ``cells``, and the ``deviation`` of the noise.
+
+        It is that of each count of a marginal; of other queries the root of the mean of their variances.
+        """
+        blocks = [block for block in self._blocks if block.attributes]
+        deviations = [math.sqrt(self._plan.mean_variance(block)) for block in blocks]
+        cells = [math.prod(self._plan.sizes[a] for a in block.attributes) for block in blocks]
+        columns = [[self.domain.names[a] for a in block.attributes] for block in blocks]
         schema: dict[str, Any] = {"columns": pl.List(pl.String), "cells": pl.Int64, "deviation": pl.Float64}
         return pl.DataFrame({"columns": columns, "cells": cells, "deviation": deviations}, schema=schema)
 
@@ -103,10 +132,10 @@ class MarginalsPlan(Shown):
         if first and isinstance(first[0], Gaussian):
             drawn = f"together one Gaussian noise of scale {first[0].scale:.6g} at sensitivity 1"
         lines = [
-            f"{self._about}, {number_of(int(frame['cells'].sum()), 'count')}",
+            f"{self._about}, {self._asked_of_all}",
             f"measured by {number_of(len(self._plan.noises), 'residual')}, {drawn}",
             f"cost: {self._budget.shown}; neighbours: {self.neighbors}",
-            "deviation of each count, known beforehand:",
+            f"deviation of each {'count' if self._counts else 'answer'}, known beforehand:",
         ]
         shown = frame.head(_SHOWN).iter_rows()
         lines += [
@@ -157,12 +186,44 @@ class MarginalsPlan(Shown):
     def _about(self) -> str:
         return f"{number_of(len(self.columns), 'marginal')} of {number_of(len(self.domain.names), 'column')}"
 
+    @property
+    def _counts(self) -> bool:
+        """Whether nothing but marginals is asked."""
+        return isinstance(self.workload, Marginals)
+
+    @property
+    def _asked_of_all(self) -> str:
+        return number_of(len(self.workload), *(("count",) if self._counts else ("query", "queries")))
+
+    def _asked(self, workload: object) -> tuple[Workload, list[Block]]:
+        """Return queries, and the same by the columns that they are about, of which each is in a planned set."""
+        if workload is None:
+            return self.workload, self._blocks
+        asked, blocks = read_workload(ANY_WORKLOAD.read("workload", workload), self.domain)
+        for block in blocks:
+            self._check_together(block.attributes, "workload")
+        return asked, blocks
+
+    def _deviations_of_cells(self, columns: object) -> NDArray[np.float64]:
+        """Return the deviation of each count over some columns, an axis for each in the order given."""
+        places = self._places(columns)
+        order = sorted(places)
+        [block] = blocks_of_marginals(self.domain.shape, [tuple(order)])
+        table = np.sqrt(self._plan.variances(block)).reshape([self.domain.shape[place] for place in order])
+        return table.transpose([order.index(place) for place in places])
+
     def _places(self, columns: object) -> list[int]:
         """Return the places of columns that are together in a marginal."""
         places = read_places(columns, self.domain.names)
-        if not any(set(places) <= set(held) for held in self._plan.asked):
-            raise ParameterError("columns", columns, "columns that one of the planned marginals has together")
+        self._check_together(places, "columns")
         return places
+
+    def _check_together(self, places: Sequence[int], name: str) -> None:
+        """Refuse columns that are not together in a marginal."""
+        if not any(set(places) <= set(held) for held in self._plan.asked):
+            given = Words(", ".join(self.domain.names[place] for place in places))
+            allowed = "about columns that one of the planned marginals has together"
+            raise ParameterError(name, given, allowed if name == "workload" else allowed.removeprefix("about "))
 
     def __repr__(self) -> str:
         """Show how many marginals there are, and what they cost."""
@@ -172,111 +233,6 @@ class MarginalsPlan(Shown):
         frame = self.to_frame().head(_SHOWN)
         rows = [[", ".join(columns), f"{cells:,}", f"{off:.6g}"] for columns, cells, off in frame.iter_rows()]
         return Card([repr(self)], headers=["columns", "cells", "deviation"], rows=rows)
-
-
-class MarginalsRelease(Reported, Shown):
-    """Noisy marginals, which agree with each other.
-
-    Guarantee
-        Everything here is post-processing of what was measured: it is as private as ``spent`` says.
-
-    Attributes
-    ----------
-    plan
-        What was planned: deviations of all counts.
-    spent
-        What it cost.
-
-    """
-
-    def __init__(
-        self, plan: MarginalsPlan, residuals: dict[Attributes, Floats], spent: ShownAmounts, paid: Receipt | None
-    ) -> None:
-        self.plan, self.spent, self._paid = plan, spent, paid
-        self._residuals = residuals
-
-    @property
-    def entry(self) -> int | None:
-        """The number of the charge in the ledger."""
-        return entry_of(self._paid)
-
-    @property
-    def total(self) -> float:
-        """How many rows there are, as measured: what every marginal adds up to."""
-        return float(self._residuals[()])
-
-    def marginal(self, columns: Columns) -> Floats:
-        """Return the counts over some columns, an axis for each in the order given: unbiased, and so below 0 at times.
-
-        Parameters
-        ----------
-        columns
-            Those of a marginal that was planned, or some of them.
-
-        Raises
-        ------
-        ParameterError
-            There are no such columns, or no marginal has all of them.
-
-        """
-        places = self.plan._places(columns)
-        order = sorted(places)
-        table = marginal_of(self.plan._plan, self._residuals, order)
-        return table.transpose([order.index(place) for place in places]).copy()
-
-    def to_frame(self, columns: Columns) -> pl.DataFrame:
-        """Return a row for each cell over some columns: their values, the ``count``, and its ``deviation``.
-
-        Parameters
-        ----------
-        columns
-            As for `marginal`. Bins are called by their left edges.
-
-        """
-        counts = self.marginal(columns).reshape(-1)
-        frame = self.plan.domain.frame(columns)
-        names = [name for name in ("count", "deviation") if name in frame.columns]
-        if names:
-            raise ParameterError(
-                "columns", columns, f"without {names[0]!r}, which a column here is called", "rename it"
-            )
-        deviation = pl.lit(self.plan.deviation(columns), dtype=pl.Float64)
-        return frame.with_columns(pl.Series("count", counts), deviation=deviation)
-
-    def fit(
-        self, *, method: Annotated[Method, METHOD] = "entropy", max_megabytes: Annotated[float, MEGABYTES] = 16.0
-    ) -> PseudoMarginals:
-        """Return nonnegative counts that agree, however large a tree of all of them would be: approximate.
-
-        Guarantee
-            Post-processing: nothing is charged. As for `dpfast.fit_marginals`, of which this is a call with the
-            deviations that are known here.
-
-        Parameters
-        ----------
-        method, max_megabytes
-            As for `dpfast.fit_marginals`.
-
-        """
-        read, megabytes = read_method(method), MEGABYTES.read("max_megabytes", max_megabytes)
-        plan = self.plan._plan
-        cliques = self.plan.cliques
-        values = [marginal_of(plan, self._residuals, held).reshape(-1) for held in cliques]
-        deviations = tuple(max(math.sqrt(plan.variance(held)), LEAST_DEVIATION) for held in cliques)
-        measured = Measured(cliques, values, deviations)
-        return fit_measured(self.plan.domain, measured, self.total, read, megabytes, self.spent, self._paid)
-
-    def __repr__(self) -> str:
-        """Show how many marginals there are, and what they cost."""
-        return f"MarginalsRelease({self.plan._about}; spent {self.spent})"
-
-    def _page(self) -> Page:
-        from dpfast.synthesis.report import page_of_marginals  # not at the top: few ask for a page
-
-        return page_of_marginals(self)
-
-    def _card(self) -> Card:
-        return Card([repr(self)])
 
 
 def plan_marginals(
@@ -289,7 +245,7 @@ def plan_marginals(
     weights: Weights = None,
     neighbors: Neighbors = "add_remove",
 ) -> MarginalsPlan:
-    """Plan to measure many marginals at once, so that a weighted sum of all variances is least.
+    """Plan to measure marginals, and ranges of columns, all at once, so that a weighted sum of all variances is least.
 
     Guarantee
         None is needed: nothing of the data is read. How far each count will be off is known before anything is paid
@@ -301,12 +257,15 @@ def plan_marginals(
         The public values of the columns; nothing of it is read from the data.
     workload
         The sets of columns whose counts are asked: a list of tuples of names, or `dpfast.workloads.marginals`, of
-        which the total is in every set. By default all pairs of columns, or the only one.
+        which the total is in every set. Or any queries over the domain's shape that are products of queries of one
+        column each (`dpfast.workloads.about`: prefixes, ranges, single values, a matrix), rectangles, or several of all
+        these stacked. By default all pairs of columns, or the only one.
     epsilon, delta, rho
         The whole budget: epsilon, perhaps with a delta, or rho. Noise is Gaussian, or Laplace noise where there is no
         delta beside epsilon, which takes far more of it.
     weights
-        A positive number for each set: what a cell's variance counts. All the same by default.
+        A positive number for each set, or each part of a stacked workload, of which a workload of marginals has one for
+        each: what a query's variance counts. All the same by default.
     neighbors
         "add_remove"; or "replace", where the number of rows is public and exact, and the domain must leave none out.
 
@@ -318,7 +277,9 @@ def plan_marginals(
     References
     ----------
     Xiao, He, Zhang, Kifer (2023), "An optimal and scalable matrix mechanism for noisy marginals under convex loss
-    functions", section 4 and theorem 5.
+    functions", section 4 and theorem 5; (2024), "ResidualPlanner+: a scalable matrix mechanism for marginals and
+    beyond", for queries of each column that are not its cells. Its matrices are the best for a column's queries, whose
+    totals are then taken out; here they are the best for what is left of these queries without their totals.
 
     Examples
     --------
@@ -333,15 +294,26 @@ def plan_marginals(
               1.21  sex, age (6 cells)
               1.21  age, works (6 cells)
 
+    Ranges of two columns of fourteen, which have 10**28 cells together:
+
+    >>> wide = dpf.Domain({f"c{i}": 100 for i in range(14)})
+    >>> ask = dpf.workloads
+    >>> both = ask.about(wide, {"c0": ask.prefix(100), "c9": ask.prefix(100)})
+    >>> plan = dpf.plan_marginals(wide, both, rho=0.5)
+    >>> cells = dpf.plan_marginals(wide, [("c0", "c9")], rho=0.5)
+    >>> [round(float(one.deviations(both).mean()), 1) for one in (plan, cells)]
+    [5.4, 45.1]
+
     """
     _DOMAIN.read("domain", domain)
     relation = read_relation(neighbors, domain)
     budget = read_budget(epsilon, delta, rho)
-    asked = read_workload(workload, domain)
-    own = read_weights(weights, len(asked))
-    plan = plan_residuals(domain.shape, asked, own, budget, relation)
-    names = tuple(tuple(domain.names[place] for place in held) for held in asked)
-    return MarginalsPlan(domain, names, relation, budget, plan)
+    asked, blocks = read_workload(workload, domain)
+    of = "marginal" if isinstance(asked, Marginals) else "part of the workload"
+    own = read_weights(weights, blocks[-1].part + 1, of)
+    plan = plan_queries(domain.shape, blocks, own, budget, relation)
+    names = tuple(tuple(domain.names[place] for place in held) for held in plan.asked)
+    return MarginalsPlan(domain, asked, names, relation, budget, plan, blocks)
 
 
 def release_marginals(
@@ -359,20 +331,23 @@ def release_marginals(
     schema: Schema = None,
     progress: TellStages = None,
 ) -> MarginalsRelease:
-    """Measure many marginals at once: unbiased counts that agree with each other, with errors known beforehand.
+    """Measure marginals, and ranges of columns, at once: unbiased answers that agree, with errors known beforehand.
 
     Guarantee
         (epsilon, delta)-differentially private, or rho-zCDP, where neighbouring data differ in one row. The ledger is
         charged before any row is read, whatever the data, and a charge is never given back. No error after the charge
         depends on values.
 
-        Proof. A row is in one cell of each marginal at most. What is measured of a set T of columns is C_T x_T, C_T the
-        product of n I - J over its columns of n values: whole numbers, which a row moves by one column of C_T, whose
-        squares add up to the product of n (n - 1). Independent Gaussian noises of scales s_T are, for all T together,
-        one Gaussian noise whose squared sensitivity is the sum of these squares over s_T**2. Each s_T is rounded up
-        from the one at which that sum is the budget's. Rounding to whole numbers comes after the noise, and all else is
-        made of noisy numbers. Where there is no delta beside epsilon, it is Laplace noise, whose epsilons add up: a row
-        moves the magnitudes of C_T x_T by the product of 2 (n - 1) together.
+        Proof. A row is in one cell of each marginal at most. What is measured of a set T of columns is R_T x_T, R_T a
+        product of one matrix of whole numbers for each of its columns, which the queries and the budget decide: n I - J
+        for n values, or one that was found for ranges. A row moves it by one column of R_T, whose squares add up to the
+        product of what those of each matrix do at most: n (n - 1) for n I - J. Independent Gaussian noises of scales
+        s_T are, for all T together, one Gaussian noise whose squared sensitivity is at most the sum of these squares
+        over s_T**2. Each s_T is rounded up from the one at which that sum is the budget's. Rounding to whole numbers
+        comes after the noise, and all else is made of noisy numbers. Where there is no delta beside epsilon, it is
+        Laplace noise, whose epsilons add up: a row moves the magnitudes of R_T x_T by the product of the columns'
+        magnitudes together, 2 (n - 1) for n I - J. No number leaves int64: R_T has no coefficient beyond 2**24, and
+        there are at most 2**38 rows.
 
     Parameters
     ----------
@@ -392,8 +367,8 @@ def release_marginals(
     Returns
     -------
     MarginalsRelease
-        With ``marginal(columns)`` for every set of columns that was asked, and its parts; ``fit()`` makes them
-        nonnegative.
+        With ``answers``, and ``marginal(columns)`` for every set of columns that was asked, and its parts; ``fit()``
+        makes them nonnegative.
 
     Raises
     ------

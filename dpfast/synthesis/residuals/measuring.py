@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.randomness import RandomSource
-from dpfast.strategies.residuals import centred
 from dpfast.synthesis.residuals.planning import ResidualPlan
 
-__all__ = ["LARGEST_MARGINAL", "marginal_of", "measure_residuals"]
+__all__ = ["marginal_of", "measure_residuals"]
 
 Attributes = tuple[int, ...]
 Floats = NDArray[np.float64]
 
-#: Of so many cells a residual of 2**38 rows fits into int64.
-LARGEST_MARGINAL = 1 << 22
 #: More records in a cell count as so many.
 _LARGEST_COUNT = 2**36
 
@@ -26,7 +23,7 @@ _LARGEST_COUNT = 2**36
 def measure_residuals(
     plan: ResidualPlan, exact: Mapping[Attributes, NDArray[np.int64]], source: RandomSource
 ) -> dict[Attributes, Floats]:
-    """Return an estimate of each residual, P_T x_T in the words of `planning`, an axis for each attribute of T.
+    """Return an estimate of each residual, an axis for each attribute: what a marginal has beyond its parts.
 
     Guarantee
         That of the plan. A row is in one cell of each exact marginal at most; a residual is made of one of them, in
@@ -48,14 +45,15 @@ def measure_residuals(
         home = homes[space]
         table = np.minimum(exact[home], _LARGEST_COUNT).reshape([sizes[a] for a in home])
         table = table.sum(axis=tuple(place for place, a in enumerate(home) if a not in space))
-        axes = range(len(space))
-        residual = np.ascontiguousarray(centred(table, axes)).reshape(-1)
+        for axis, a in enumerate(space):
+            table = plan.contrasts[a].measure(table, axis)
+        residual = np.ascontiguousarray(table).reshape(-1)
         noisy = noise.add(residual, source) if noise else residual
-        estimate = noisy.astype(np.float64).reshape([sizes[a] for a in space])
+        estimate = noisy.astype(np.float64).reshape([plan.contrasts[a].rows for a in space])
         # Noise outside of the residual's space is no part of it.
-        for axis in axes:
-            estimate = estimate - estimate.mean(axis=axis, keepdims=True)
-        found[space] = estimate / math.prod(sizes[a] for a in space)
+        for axis, a in enumerate(space):
+            estimate = plan.contrasts[a].estimate(estimate, axis)
+        found[space] = estimate
     return found
 
 
