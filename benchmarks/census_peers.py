@@ -58,9 +58,9 @@ an environment of its own: dpmm 0.1.9 asks for NumPy 1.26 and Python 3.10 or 3.1
 PyTorch.
 
 What is not in the table was not measured, but for two that were stopped before their end: AIM of dpmm on Adult at
-epsilon .1 after 437 processor seconds, and AIM of smartnoise-synth on the made-up table at epsilon 1 after 1,180. The scaled count of merged values, which MST of `mbi` takes for what it is, stands
-for the count itself in MST of smartnoise-synth, so that rare values come out too rare. Part of its error is that, but
-not most.
+epsilon .1 after 437 processor seconds, and AIM of smartnoise-synth on the made-up table at epsilon 1 after 1,180. The
+scaled count of merged values, which MST of `mbi` takes for what it is, stands for the count itself in MST of
+smartnoise-synth, so that rare values come out too rare. Part of its error is that, but not most.
 
 Seconds are of a clock, on a machine of 2 cores under the load that is said: a busy machine takes several times as long
 as a quiet one, at the lowest priority even longer. They compare nothing where loads differ. Processor seconds compare

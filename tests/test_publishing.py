@@ -80,7 +80,7 @@ def test_steps_of_the_workflow_are_scripts_that_are_there():
 
 
 def test_what_is_built_has_all_that_it_shall_have(tmp_path):
-    """The wheel is built from the source distribution, as scripts/check_wheel.sh does it, but with what is installed."""
+    """The wheel is built from the source distribution, as in scripts/check_wheel.sh, but with what is installed."""
 
     def build(what: str, folder: Path) -> None:
         command = [sys.executable, "-m", "hatchling", "build", "-t", what, "-d", str(tmp_path / "dist")]
