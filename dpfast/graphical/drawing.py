@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from dpfast.threads import Crew, thread_count
 __all__ = ["PART", "TreeRecords", "draw_parts"]
 
 Attributes = tuple[int, ...]
+#: What a thread needs for a part: three numbers for each record, and words.
+_Scratch: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint64]]
 
 #: Records that are drawn at once, unless somebody asks for another number: what is made of them stays in the cache.
 PART = 1 << 18
@@ -42,7 +44,9 @@ class _Part:
         For each clique whether the part before has taken its records, and whether this one has; and at the end whether
         the part is drawn. Where drawing fails all of them are set, so that nobody waits for ever.
     codes
-        Of the records; None until they are drawn.
+        Of the records.
+    is_drawn
+        Whether the codes are set.
 
     """
 
@@ -50,7 +54,8 @@ class _Part:
     records: int
     before: list[threading.Event]
     done: list[threading.Event]
-    codes: NDArray[np.uint32] | None = None
+    codes: NDArray[np.uint32]
+    is_drawn: bool = False
 
 
 class TreeRecords:
@@ -76,6 +81,7 @@ class TreeRecords:
         self._tree = weights.tree
         self._left = records
         self._keystream = Keystream(source.key())
+        self._free: list[_Scratch] = []
         self._new = [
             tuple(a for a in clique if a not in common)
             for clique, common in zip(self._tree.cliques, self._tree.separators, strict=True)
@@ -119,23 +125,37 @@ class TreeRecords:
         while number == 0 or self._left:
             records = min(self._left, most)
             self._left -= records
-            part = _Part(number, records, before, [threading.Event() for _ in range(len(self._counts) + 1)])
+            done = [threading.Event() for _ in range(len(self._counts) + 1)]
+            # Of the caller's memory: what a thread allocates goes back to the system when the thread ends.
+            codes = np.empty((len(self._tree.sizes), records), np.uint32)
+            part = _Part(number, records, before, done, codes)
             number, before = number + 1, part.done
             yield part
 
     def _draw(self, part: _Part) -> None:
         """Set the codes of a part, the parts before which are drawn or being drawn."""
         try:
-            part.codes = self._drawn(part)
+            self._draw_cliques(part, self._scratch(part.records))
+            part.is_drawn = True
         finally:
             for event in part.done:
                 event.set()
 
-    def _drawn(self, part: _Part) -> NDArray[np.uint32]:
-        """Return the codes of a part, clique by clique."""
-        sizes, records = self._tree.sizes, part.records
-        codes = np.empty((len(sizes), records), np.uint32)
-        given, places, drawn = (np.empty(records, np.int64) for _ in range(3))
+    def _scratch(self, records: int) -> _Scratch:
+        """Return room for a part of so many records, which no other thread has."""
+        try:
+            scratch = self._free.pop()
+        except IndexError:
+            scratch = None
+        if scratch is None or scratch[0].shape[1] < records:
+            most = records + max(map(len, self._counts))
+            scratch = np.empty((3, records), np.int64), np.empty(most, np.uint64)
+        return scratch
+
+    def _draw_cliques(self, part: _Part, scratch: _Scratch) -> None:
+        """Set the codes of a part, clique by clique."""
+        sizes, records, codes = self._tree.sizes, part.records, part.codes
+        given, places, drawn = (own[:records] for own in scratch[0])
         words = self._keystream.words(Purpose.NOISE)
         for clique, counts in enumerate(self._counts):
             given[:] = 0
@@ -144,7 +164,7 @@ class TreeRecords:
                 given += codes[attribute]
             starts = np.zeros(len(counts) + 1, np.int64)
             order_by_code(given, starts, places)
-            own = np.empty(records + len(counts), np.uint64)
+            own = scratch[1][: records + len(counts)]
             words.fill(part.number * len(self._counts) + clique, own)
             if part.before:
                 part.before[clique].wait()
@@ -154,7 +174,7 @@ class TreeRecords:
                 np.divmod(drawn, sizes[attribute], out=(drawn, given))
                 codes[attribute] = given
             codes[self._new[clique][0]] = drawn
-        return codes
+        self._free.append(scratch)
 
     def _by_rows(self, clique: int, cells: NDArray[Any], rows: int) -> NDArray[Any]:
         """Return a clique's cells with a row for each value of what it has in common with its parent."""
@@ -182,7 +202,7 @@ class TreeRecords:
 def _codes_of(part: _Part) -> NDArray[np.uint32]:
     """Return the codes of a part as soon as they are drawn."""
     part.done[-1].wait()
-    if part.codes is None:
+    if not part.is_drawn:
         message = "a part of the records was not drawn"
         raise RuntimeError(message)
     return part.codes
