@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkab
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.arguments import Choice, Instance, Special, Whole
+from dpfast.arguments import Choice, Instance, Special, Threads, Whole
 from dpfast.domain.attributes import Values
 from dpfast.queries import Bins
 from dpfast.randomness import Random
@@ -91,7 +91,9 @@ class DrawsParts(Protocol):
     def shape(self) -> tuple[int, ...]:
         """How many values each attribute has."""
 
-    def draw_parts(self, n: Records = None, *, most: int = PART, random: Random = None) -> Iterator[NDArray[np.uint32]]:
+    def draw_parts(
+        self, n: Records = None, *, most: int = PART, random: Random = None, threads: Threads = None
+    ) -> Iterator[NDArray[np.uint32]]:
         """Give at most so many records' codes at a time, a row for each attribute."""
 
 

@@ -12,7 +12,7 @@ from dpfast.domain.counting import open_data
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import brief
 
-__all__ = ["declare", "read_columns", "read_dtypes", "read_places", "values_of_dtype"]
+__all__ = ["declare", "read_columns", "read_dtypes", "read_nulls", "read_places", "values_of_dtype"]
 
 #: Dtypes, also such as are given by their class.
 _DTYPES = (pl.DataType, pl.datatypes.DataTypeClass)
@@ -108,3 +108,14 @@ def read_places(columns: object, known: tuple[str, ...]) -> list[int]:
         allowed = f"a list of different columns of the domain, which are {brief(list(known))}"
         raise ParameterError("columns", columns, allowed)
     return places
+
+
+def read_nulls(nulls: object, attributes: Mapping[str, Any]) -> set[str]:
+    """Return the columns whose nulls are a category."""
+    if isinstance(nulls, bool):
+        return set(attributes) if nulls else set()
+    names = list(nulls) if isinstance(nulls, (list, tuple)) else [None]
+    known = {name for name in names if isinstance(name, str) and name in attributes}
+    if len(known) < len(names):
+        raise ParameterError("nulls", nulls, "True, False, or a list of different attributes' names")
+    return known

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.aggregation.sources import Data, Schema
-from dpfast.arguments import Threads
+from dpfast.arguments import THREADS, Threads
 from dpfast.domain.arguments import (
     DRAWS_PARTS,
     MOST,
@@ -29,9 +29,9 @@ from dpfast.domain.arguments import (
     RecordsPath,
     WithNulls,
 )
-from dpfast.domain.attributes import Values, read_attribute
+from dpfast.domain.attributes import read_attribute
 from dpfast.domain.counting import OpenRecords, open_records
-from dpfast.domain.declaring import declare, read_dtypes, read_places
+from dpfast.domain.declaring import declare, read_dtypes, read_nulls, read_places
 from dpfast.domain.impossible import Possible, read_impossible
 from dpfast.domain.records import draw_records, fill_columns, label_cells
 from dpfast.domain.shapes import check_size
@@ -113,7 +113,7 @@ class Domain(Shown):
         if not isinstance(attributes, Mapping) or not attributes:
             raise ParameterError("attributes", attributes, "a dictionary of names and values", 'write {"age": 100}')
         self.outside = OUTSIDE.read("outside", outside)
-        null, own = outside == "null", _read_nulls(nulls, attributes)
+        null, own = outside == "null", read_nulls(nulls, attributes)
         self._attributes = [
             read_attribute(name, values, null=null, nulls=name in own) for name, values in attributes.items()
         ]
@@ -256,7 +256,9 @@ class Domain(Shown):
         check_size(cells, "domain", "cells")
         return label_cells(np.arange(cells), [self._attributes[place].labels for place in places])
 
-    def records(self, cells: Places, n: Records = None, *, random: Random = None) -> pl.DataFrame:
+    def records(
+        self, cells: Places, n: Records = None, *, random: Random = None, threads: Threads = None
+    ) -> pl.DataFrame:
         """Return records that lie in cells, one a row: given cells, or cells drawn from an estimate.
 
         A bin's numbers are drawn evenly between its edges: whole ones if its edges are. The cell of all that was not
@@ -275,6 +277,9 @@ class Domain(Shown):
             for. It is for estimates alone: each number of a cell is a record already.
         random
             None, or a `dpfast.testing.SeededRandom`.
+        threads
+            How many draw many records of a model at once; as many as pay if not given. The result does not depend on
+            it.
 
         Returns
         -------
@@ -289,8 +294,9 @@ class Domain(Shown):
 
         """
         source = random_source(random)
+        THREADS.read_optional("threads", threads)
         if isinstance(cells, DrawsParts) and not isinstance(cells, type):
-            return pl.concat(self.record_batches(cells, n, random=source))
+            return pl.concat(self.record_batches(cells, n, random=source, threads=threads))
         try:
             numbers = np.asarray(cells)
         except (TypeError, ValueError, OverflowError):
@@ -307,7 +313,13 @@ class Domain(Shown):
         return draw_records(numbers.astype(np.int64), self._attributes, source)
 
     def record_batches(
-        self, estimate: OfEstimate, n: Records = None, *, most: Most = PART, random: Random = None
+        self,
+        estimate: OfEstimate,
+        n: Records = None,
+        *,
+        most: Most = PART,
+        random: Random = None,
+        threads: Threads = None,
     ) -> Iterator[pl.DataFrame]:
         """Give the records of an estimate in frames, a part at a time: all together are what `records` returns.
 
@@ -325,6 +337,8 @@ class Domain(Shown):
             rounded is rounded once for all of them.
         random
             None, or a `dpfast.testing.SeededRandom`.
+        threads
+            As for `records`. Each has a part in memory.
 
         Raises
         ------
@@ -344,7 +358,7 @@ class Domain(Shown):
         self._check_shape(estimate.shape)
         RECORDS.read_optional("n", n)
         source, most = random_source(random), MOST.read("most", most)
-        parts = estimate.draw_parts(n, most=most, random=source)
+        parts = estimate.draw_parts(n, most=most, random=source, threads=threads)
         return (fill_columns(list(codes), self._attributes, source) for codes in parts)
 
     def write_records(
@@ -355,15 +369,16 @@ class Domain(Shown):
         *,
         progress: TellCount = None,
         random: Random = None,
+        threads: Threads = None,
     ) -> int:
-        """Write the records of an estimate to a file, of which no more than a part is ever in memory.
+        """Write the records of an estimate to a file, of which no more than a part for each thread is ever in memory.
 
         Guarantee
             Post-processing, as `records` is.
 
         Parameters
         ----------
-        estimate, n, random
+        estimate, n, random, threads
             As for `record_batches`.
         path
             The file: .parquet, .arrow, .csv or .ndjson. It is replaced when all is written, or else left as it is.
@@ -385,7 +400,7 @@ class Domain(Shown):
         """
         file = check_suffix(path)
         tell = read_progress(progress, "the number of records that are written")
-        batches = self.record_batches(estimate, n, random=random)
+        batches = self.record_batches(estimate, n, random=random, threads=threads)
         shown = shown_on_terminal(batches, n) if progress is None else told(batches, tell)
         return write_frames(shown, file)
 
@@ -394,17 +409,6 @@ class Domain(Shown):
         if tuple(shape) != self.shape:
             mend = "give an estimate of a histogram that this domain counted"
             raise ParameterError("cells", Words(f"an estimate of shape {tuple(shape)}"), f"of shape {self.shape}", mend)
-
-
-def _read_nulls(nulls: object, attributes: Mapping[str, Values]) -> set[str]:
-    """Return the columns whose nulls are a category."""
-    if isinstance(nulls, bool):
-        return set(attributes) if nulls else set()
-    names = list(nulls) if isinstance(nulls, (list, tuple)) else [None]
-    known = {name for name in names if isinstance(name, str) and name in attributes}
-    if len(known) < len(names):
-        raise ParameterError("nulls", nulls, "True, False, or a list of different attributes' names")
-    return known
 
 
 def possible_cells(domain: Domain, impossible: object, most_cells: float, enlarge: str) -> tuple[Possible, ...]:

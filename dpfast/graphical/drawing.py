@@ -1,9 +1,16 @@
-"""Records drawn from weights in a tree: clique by clique, each given what it has in common with those before."""
+"""Records drawn from weights in a tree: clique by clique, each given what it has in common with those before.
+
+Threads draw several parts at once. A part takes a clique's records when the part before has taken its own, and by then
+that one is at the next clique. Each part has words of its own for each clique. So records do not depend on threads.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +19,43 @@ from dpfast.graphical.balancing import balances, draw_balanced_codes
 from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
-from dpfast.randomness import RandomSource, fresh_words
+from dpfast.randomness import Keystream, Purpose, RandomSource, fresh_words
+from dpfast.threads import Crew, thread_count
 
 __all__ = ["PART", "TreeRecords", "draw_parts"]
 
 Attributes = tuple[int, ...]
+#: What a thread needs for a part: three numbers for each record, and words.
+_Scratch: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint64]]
 
 #: Records that are drawn at once, unless somebody asks for another number: what is made of them stays in the cache.
 PART = 1 << 18
+
+
+@dataclass(eq=False)
+class _Part:
+    """Records that are drawn together.
+
+    Attributes
+    ----------
+    number, records
+        Which part it is, and how many records it has.
+    before, done
+        For each clique whether the part before has taken its records, and whether this one has; and at the end whether
+        the part is drawn. Where drawing fails all of them are set, so that nobody waits for ever.
+    codes
+        Of the records.
+    is_drawn
+        Whether the codes are set.
+
+    """
+
+    number: int
+    records: int
+    before: list[threading.Event]
+    done: list[threading.Event]
+    codes: NDArray[np.uint32]
+    is_drawn: bool = False
 
 
 class TreeRecords:
@@ -44,7 +80,8 @@ class TreeRecords:
     def __init__(self, weights: TreeWeights, records: int, source: RandomSource) -> None:
         self._tree = weights.tree
         self._left = records
-        self._source = source
+        self._keystream = Keystream(source.key())
+        self._free: list[_Scratch] = []
         self._new = [
             tuple(a for a in clique if a not in common)
             for clique, common in zip(self._tree.cliques, self._tree.separators, strict=True)
@@ -56,23 +93,70 @@ class TreeRecords:
             if weights.support is not None:
                 shares = kept_within(shares, self._by_rows(clique, weights.support[clique], totals.size))
             counts = np.empty(shares.shape, np.uint32)
-            share_records(shares, totals, fresh_words(self._source, totals.size), counts)
+            share_records(shares, totals, fresh_words(source, totals.size), counts)
             self._counts.append(counts)
 
-    def parts(self, most: int = PART) -> Iterator[NDArray[np.uint32]]:
-        """Give the codes of at most so many records at a time, a row for each attribute; one empty part of none."""
-        while True:
+    def parts(self, most: int = PART, threads: int | None = None) -> Iterator[NDArray[np.uint32]]:
+        """Give the codes of at most so many records at a time, a row for each attribute; one empty part of none.
+
+        So many threads draw a part each, while this one has what was drawn; None for as many as pay.
+        """
+        workers = min(thread_count(threads, self._left), -(-self._left // most))
+        if workers < 2:
+            for part in self._cut(most):
+                self._draw(part)
+                yield _codes_of(part)
+            return
+        crew, under_way = Crew(self._draw, workers), deque[_Part]()
+        try:
+            for part in self._cut(most):
+                crew.hand(part)
+                under_way.append(part)
+                if len(under_way) == workers:
+                    yield _codes_of(under_way.popleft())
+            while under_way:
+                yield _codes_of(under_way.popleft())
+        finally:
+            crew.finish()
+
+    def _cut(self, most: int) -> Iterator[_Part]:
+        """Give parts of the records that are left, in order; one empty part of none."""
+        number, before = 0, list[threading.Event]()
+        while number == 0 or self._left:
             records = min(self._left, most)
             self._left -= records
-            yield self._draw(records)
-            if not self._left:
-                return
+            done = [threading.Event() for _ in range(len(self._counts) + 1)]
+            # Of the caller's memory: what a thread allocates goes back to the system when the thread ends.
+            codes = np.empty((len(self._tree.sizes), records), np.uint32)
+            part = _Part(number, records, before, done, codes)
+            number, before = number + 1, part.done
+            yield part
 
-    def _draw(self, records: int) -> NDArray[np.uint32]:
-        """Return the codes of some records of those that are left."""
-        sizes = self._tree.sizes
-        codes = np.empty((len(sizes), records), np.uint32)
-        given, places, drawn = (np.empty(records, np.int64) for _ in range(3))
+    def _draw(self, part: _Part) -> None:
+        """Set the codes of a part, the parts before which are drawn or being drawn."""
+        try:
+            self._draw_cliques(part, self._scratch(part.records))
+            part.is_drawn = True
+        finally:
+            for event in part.done:
+                event.set()
+
+    def _scratch(self, records: int) -> _Scratch:
+        """Return room for a part of so many records, which no other thread has."""
+        try:
+            scratch = self._free.pop()
+        except IndexError:
+            scratch = None
+        if scratch is None or scratch[0].shape[1] < records:
+            most = records + max(map(len, self._counts))
+            scratch = np.empty((3, records), np.int64), np.empty(most, np.uint64)
+        return scratch
+
+    def _draw_cliques(self, part: _Part, scratch: _Scratch) -> None:
+        """Set the codes of a part, clique by clique."""
+        sizes, records, codes = self._tree.sizes, part.records, part.codes
+        given, places, drawn = (own[:records] for own in scratch[0])
+        words = self._keystream.words(Purpose.NOISE)
         for clique, counts in enumerate(self._counts):
             given[:] = 0
             for attribute in self._tree.separators[clique]:
@@ -80,12 +164,17 @@ class TreeRecords:
                 given += codes[attribute]
             starts = np.zeros(len(counts) + 1, np.int64)
             order_by_code(given, starts, places)
-            draw_conditionally(counts, starts, places, fresh_words(self._source, records + len(counts)), drawn)
+            own = scratch[1][: records + len(counts)]
+            words.fill(part.number * len(self._counts) + clique, own)
+            if part.before:
+                part.before[clique].wait()
+            draw_conditionally(counts, starts, places, own, drawn)
+            part.done[clique].set()
             for attribute in self._new[clique][:0:-1]:
                 np.divmod(drawn, sizes[attribute], out=(drawn, given))
                 codes[attribute] = given
             codes[self._new[clique][0]] = drawn
-        return codes
+        self._free.append(scratch)
 
     def _by_rows(self, clique: int, cells: NDArray[Any], rows: int) -> NDArray[Any]:
         """Return a clique's cells with a row for each value of what it has in common with its parent."""
@@ -110,16 +199,26 @@ class TreeRecords:
         return np.ascontiguousarray(np.transpose(sums, [left.index(a) for a in common])).reshape(-1)
 
 
+def _codes_of(part: _Part) -> NDArray[np.uint32]:
+    """Return the codes of a part as soon as they are drawn."""
+    part.done[-1].wait()
+    if not part.is_drawn:
+        message = "a part of the records was not drawn"
+        raise RuntimeError(message)
+    return part.codes
+
+
 def draw_parts(
-    weights: TreeWeights, records: int, source: RandomSource, most: int = PART
+    weights: TreeWeights, records: int, source: RandomSource, most: int = PART, threads: int | None = None
 ) -> Iterator[NDArray[np.uint32]]:
     """Give the codes of records, a row for each attribute, at most so many records at a time.
 
     Few records are drawn so that all pairs of attributes are near their expected counts
     (`dpfast.graphical.balancing`); of more of them, whose counts err less, every clique's counts are (`TreeRecords`).
+    The former take one thread, as each value depends on those of all records before.
     """
     if not balances(weights, records):
-        yield from TreeRecords(weights, records, source).parts(most)
+        yield from TreeRecords(weights, records, source).parts(most, threads)
         return
     codes = draw_balanced_codes(weights, records, source)
     for start in range(0, max(records, 1), most):

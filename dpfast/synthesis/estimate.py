@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.arguments import Special
+from dpfast.arguments import THREADS, Special, Threads
 from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.records import label_cells
@@ -197,7 +197,7 @@ class Estimate(Reported, Shown):
         return cells[np.argsort(fresh_words(source, cells.size))]
 
     def draw_parts(
-        self, n: Records = None, *, most: Most = PART, random: Random = None
+        self, n: Records = None, *, most: Most = PART, random: Random = None, threads: Threads = None
     ) -> Iterator[NDArray[np.uint32]]:
         """Give the codes of records along each axis, a row for each, at most so many records at a time.
 
@@ -210,8 +210,11 @@ class Estimate(Reported, Shown):
             As for `counts`.
         most
             The most records of a part.
+        threads
+            As for `ModelEstimate.draw_codes`, which draw more than one table: no result, and no time, depends on it.
 
         """
+        THREADS.read_optional("threads", threads)
         source, most = random_source(random), MOST.read("most", most)
         counts = self.counts(n, random=source).reshape(-1)
         return self._parts(counts, most, source)

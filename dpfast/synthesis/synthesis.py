@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.arguments import Threads
 from dpfast.domain.arguments import PART, Most, Records, RecordsPath
 from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
@@ -54,16 +55,16 @@ class Synthesis(Reported, Shown):
         """The records, one a row: drawn when they are first asked for, and kept."""
         return self.domain.records(self)
 
-    def write(self, path: RecordsPath, *, progress: TellCount = None) -> int:
-        """Write the records to a file: as many as `frame` has, drawn anew, no more than a part of them in memory.
+    def write(self, path: RecordsPath, *, progress: TellCount = None, threads: Threads = None) -> int:
+        """Write the records to a file: as many as `frame` has, drawn anew, a part for each thread in memory.
 
         Parameters
         ----------
-        path, progress
+        path, progress, threads
             As for `Domain.write_records`, which has more.
 
         """
-        return self.domain.write_records(self, path, progress=progress)
+        return self.domain.write_records(self, path, progress=progress, threads=threads)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -71,7 +72,7 @@ class Synthesis(Reported, Shown):
         return self.domain.shape
 
     def draw_parts(
-        self, n: Records = None, *, most: Most = PART, random: Random = None
+        self, n: Records = None, *, most: Most = PART, random: Random = None, threads: Threads = None
     ) -> Iterator[NDArray[np.uint32]]:
         """Give the codes of records along each axis of the domain, at most so many records at a time.
 
@@ -85,9 +86,12 @@ class Synthesis(Reported, Shown):
             The most records of a part.
         random
             None, or a `dpfast.testing.SeededRandom`.
+        threads
+            As for `ModelEstimate.draw_parts`.
 
         """
-        return self.estimate.draw_parts(self.rows if n is None else n, most=most, random=random)
+        number = self.rows if n is None else n
+        return self.estimate.draw_parts(number, most=most, random=random, threads=threads)
 
     def marginal(self, columns: Columns) -> NDArray[np.float64]:
         """Return the estimated counts over some columns, an axis for each in the order given.

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
-from dpfast.arguments import Special
+from dpfast.arguments import THREADS, Special, Threads
 from dpfast.charts.look import ChartPath, Title
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.declaring import read_places
@@ -241,7 +241,7 @@ class ModelEstimate(Reported, Shown):
         modelled = np.concatenate([self._marginals.marginal(own) for own in held])
         return draw_marginals(measured, modelled, path, title=title or "Measured and synthetic counts")
 
-    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
+    def draw_codes(self, n: Records = None, *, random: Random = None, threads: Threads = None) -> NDArray[np.uint32]:
         """Return the codes of ``n`` records, a row for each attribute; by default of about as many as there are.
 
         Parameters
@@ -250,30 +250,34 @@ class ModelEstimate(Reported, Shown):
             How many records.
         random
             None, or a `dpfast.testing.SeededRandom`.
+        threads
+            How many draw parts of many records at once; as many as pay if not given. The result does not depend on it.
 
         """
         number, start = self._number(n), 0
         codes = np.empty((len(self.shape), number), np.uint32)
-        for part in self.draw_parts(number, random=random):
+        for part in self.draw_parts(number, random=random, threads=threads):
             codes[:, start : start + part.shape[1]] = part
             start += part.shape[1]
         return codes
 
     def draw_parts(
-        self, n: Records = None, *, most: Most = PART, random: Random = None
+        self, n: Records = None, *, most: Most = PART, random: Random = None, threads: Threads = None
     ) -> Iterator[NDArray[np.uint32]]:
         """Give the same codes at most so many records at a time: all parts together are what `draw_codes` returns.
 
         Parameters
         ----------
-        n, random
-            As for `draw_codes`.
+        n, random, threads
+            As for `draw_codes`. Each thread has a part that it draws in memory.
         most
             The most records of a part.
 
         """
         number, source = self._number(n), random_source(random)
-        parts = draw_parts(self._weights, number, source, MOST.read("most", most))
+        most = MOST.read("most", most)
+        THREADS.read_optional("threads", threads)
+        parts = draw_parts(self._weights, number, source, most, threads)
         return (self._grouping.draw(part, source) for part in parts)
 
     def _page(self) -> Page:

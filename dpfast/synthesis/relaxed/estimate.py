@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfast.accounting.budget import ShownAmounts
+from dpfast.arguments import THREADS, Threads
 from dpfast.domain.arguments import LARGEST_RECORDS, MOST, PART, RECORDS, Most, Records
 from dpfast.domain.declaring import read_places
 from dpfast.domain.domain import Domain
@@ -225,7 +226,7 @@ class PseudoMarginals(Reported, Shown):
         most = self.tree_megabytes
         return f"{most:,.4g} megabytes" if most < _MANY_MEGABYTES else f"more than {_MANY_MEGABYTES:,.0f} megabytes"
 
-    def draw_codes(self, n: Records = None, *, random: Random = None) -> NDArray[np.uint32]:
+    def draw_codes(self, n: Records = None, *, random: Random = None, threads: Threads = None) -> NDArray[np.uint32]:
         """Return the codes of ``n`` records, a row for each attribute; by default of about as many as there are.
 
         Pseudo-marginals may belong to no table, and then no records have them. These are drawn from a tree of the
@@ -239,19 +240,21 @@ class PseudoMarginals(Reported, Shown):
             How many records.
         random
             None, or a `dpfast.testing.SeededRandom`.
+        threads
+            How many draw parts of many records at once; as many as pay if not given. The result does not depend on it.
 
         """
-        return np.concatenate(list(self.draw_parts(n, random=random)), axis=1)
+        return np.concatenate(list(self.draw_parts(n, random=random, threads=threads)), axis=1)
 
     def draw_parts(
-        self, n: Records = None, *, most: Most = PART, random: Random = None
+        self, n: Records = None, *, most: Most = PART, random: Random = None, threads: Threads = None
     ) -> Iterator[NDArray[np.uint32]]:
         """Give the same codes at most so many records at a time: all parts together are what `draw_codes` returns.
 
         Parameters
         ----------
-        n, random
-            As for `draw_codes`.
+        n, random, threads
+            As for `draw_codes`. Each thread has a part that it draws in memory.
         most
             The most records of a part.
 
@@ -259,7 +262,8 @@ class PseudoMarginals(Reported, Shown):
         n = RECORDS.read_optional("n", n)
         number = round(min(self.total, LARGEST_RECORDS)) if n is None else n
         source, most = random_source(random), MOST.read("most", most)
-        return draw_parts(self._weights, number, source, most)
+        THREADS.read_optional("threads", threads)
+        return draw_parts(self._weights, number, source, most, threads)
 
     def _names(self, places: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.domain.names[place] for place in places)
