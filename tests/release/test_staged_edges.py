@@ -30,10 +30,10 @@ import dpfast as dpf
 from dpfast.aggregation import memory
 
 memory.room_for_rows = lambda: 50_000
-rows = range(60_000)
+rows = range(12_000)
 frame = pl.DataFrame({"k": [i % 3 for i in rows], "u": [i // 6 for i in rows], "x": [float(i % 50) for i in rows]})
 table = frame.to_arrow()
-reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5000))
+reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1000))
 asked = dict(privacy_unit="u", max_groups="auto", max_rows_per_group="auto", mechanism="laplace")
 plan = dpf.plan(reader, "k", keys=pl.DataFrame({"k": [0, 1, 2]}), epsilon=0.5, m=dpf.mean("x", bounds="auto"), **asked)
 
