@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -72,10 +73,30 @@ def run(data, keys, **asked):
     return plan.run(dpf.Ledger(epsilon=1e6, delta=0.1))
 
 
-@pytest.mark.parametrize("asked", [BOTH, BOUNDS, {**LIMITS, "n": dpf.count()}], ids=["both", "bounds", "limits"])
-@pytest.mark.parametrize("keys", [pl.DataFrame({"k": [0, 1, 2]}), None], ids=["public", "selected"])
-@pytest.mark.parametrize("where", [None, dpf.column("x") < 1e9, (dpf.column("x") < 1e9) | (dpf.column("k") == 7)],
-                         ids=["all", "range", "or"])  # fmt: skip
+def in_pairs(**conditions):
+    """Return what is asked with conditions and keys: all pairs of them, and with the marker ``long`` all three."""
+    asked = {"both": BOTH, "bounds": BOUNDS, "limits": {**LIMITS, "n": dpf.count()}}
+    keys = {"public": pl.DataFrame({"k": [0, 1, 2]}), "selected": None}
+    return [
+        pytest.param(
+            asked[names[0]], conditions[names[1]], keys[names[2]],
+            marks=() if place // 2 % 2 == place % 2 else pytest.mark.long,
+            id="-".join(names),
+        )
+        for place, names in enumerate(itertools.product(asked, conditions, keys))
+    ]  # fmt: skip
+
+
+def test_all_pairs_meet():
+    met = [one.id.split("-") for one in in_pairs(a=None, b=None, c=None) if not one.marks]
+    assert len(met) == 9
+    assert [len({(one[i], one[j]) for one in met}) for i, j in ((0, 1), (0, 2), (1, 2))] == [9, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "keys"),
+    in_pairs(all=None, range=dpf.column("x") < 1e9, either=(dpf.column("x") < 1e9) | (dpf.column("k") == 7)),
+)
 def test_rows_that_are_remembered_or_spilled_choose_and_show_the_same(asked, keys, where, monkeypatch):
     """In memory, of what the first stage found; from a lazy frame, read anew; and with each stage spilled to a disk."""
     data, found = rows_of(), []
@@ -121,9 +142,9 @@ def test_a_unit_of_a_million_rows(room, monkeypatch):
     assert release.chosen["m"][1] < 1000
 
 
-@pytest.mark.parametrize("asked", [BOTH, BOUNDS, {**LIMITS, "n": dpf.count()}], ids=["both", "bounds", "limits"])
-@pytest.mark.parametrize("where", [None, dpf.column("x") > 1e9, dpf.column("x").is_null()], ids=str)
-@pytest.mark.parametrize("keys", [pl.DataFrame({"k": [0, 1, 2]}), None], ids=["public", "selected"])
+@pytest.mark.parametrize(
+    ("asked", "where", "keys"), in_pairs(all=None, range=dpf.column("x") > 1e9, null=dpf.column("x").is_null())
+)
 def test_no_rows_are_charged_and_released_like_any(asked, where, keys):
     for data in (rows_of(0), rows_of(0).lazy(), rows_of(9), rows_of(9).lazy()):
         ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
