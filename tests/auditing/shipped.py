@@ -15,6 +15,8 @@ CELLS = dpf.workloads.prefix(4)
 HISTOGRAM = np.array([3, 0, 5, 2])
 MORE = np.array([3, 1, 5, 2])
 MOVED = np.array([4, 0, 4, 2])
+#: What is slow claims less: fewer samples can refute it if it has no noise.
+LITTLE = {"epsilon": 0.25, "quick": 100}
 SCORES, OTHERS = np.array([2.0, 0.0, 1.0]), np.array([3.0, -1.0, 1.0])
 
 
@@ -60,6 +62,18 @@ def blocks(rows, size, columns=None):
     return data.with_columns(columns or []), keys
 
 
+def repeated(columns, size):
+    """Return groups that all have these rows, and what a release is told of them.
+
+    One release draws for each group what it would draw for the rows alone: as many outputs as there are groups.
+    """
+    frame = pl.DataFrame(columns)
+    places = np.tile(np.arange(frame.height), size)
+    groups = pl.Series("k", np.repeat(np.arange(size), frame.height))
+    told = {"by": "k", "keys": pl.DataFrame({"k": np.arange(size)}), "epsilon": 1.0, "ledger": ledger()}
+    return frame[places].with_columns(groups), told
+
+
 def release_count(rows, size, **given):
     data, keys = blocks(rows, size)
     return (
@@ -88,50 +102,50 @@ def release_keys(rows):
     ).frame.select("k", "n")
 
 
-def release_quantile_and_mode(values):
-    data = pl.DataFrame({"x": values})
+def release_quantile_and_mode(values, size):
+    data, told = repeated({"x": values}, size)
     asked = {"q": dpf.quantile("x", 0.5, bounds=(0, 8), grid=1), "m": dpf.mode("x", candidates=[0, 1, 2])}
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("q", "m")
+    return dpf.release(data, privacy_unit="row", **told, **asked).frame.select("q", "m")
 
 
-def release_spreads(values):
-    data = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
+def release_spreads(values, size):
+    data, told = repeated({"x": values}, size)
     asked = {
         "v": dpf.variance("x", bounds=(0, 8)),
         "c": dpf.covariance("x", "x", bounds=(0, 8), other_bounds=(-1, 1)),
         "p": dpf.proportion("x", above=5),
         "d": dpf.units(),
     }
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame.select("v", "c", "p", "d")
+    return dpf.release(data, privacy_unit="row", **told, **asked).frame.select("v", "c", "p", "d")
 
 
 def release_chosen_bounds(values):
     data = pl.DataFrame({"a": pl.Series(values, dtype=pl.Float64)})
     asked = {"m": dpf.mean("a", bounds="auto"), "s": dpf.sum("a", bounds="auto")}
-    release = dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked)
+    release = dpf.release(data, epsilon=0.25, ledger=ledger(), privacy_unit="row", **asked)
     return release.frame.with_columns(low=pl.lit(release.chosen["m"][0]), high=pl.lit(release.chosen["m"][1])).select(
         "m", "s", "low", "high"
     )
 
 
-def release_of_units(rows):
+def release_of_units(rows, size):
     """Of rows of two units: their sums, clipped, and their mean; one unit with many rows is there or not."""
-    data = pl.DataFrame({"u": [1] * rows + [2, 2], "x": [2.0] * rows + [-1.0, 0.5]})
+    data, told = repeated({"u": [1] * rows + [2, 2], "x": [2.0] * rows + [-1.0, 0.5]}, size)
+    data = data.with_columns(u=10 * pl.col("k") + pl.col("u"))
     asked = {"s": dpf.sum("x", unit_bounds=(-3, 5)), "m": dpf.mean("x", bounds=(-2, 2), per="unit")}
-    limits = {"privacy_unit": "u", "max_groups": 1}
-    return dpf.release(data, epsilon=1.0, ledger=ledger(), **limits, **asked).frame.select("s", "m")
+    return dpf.release(data, privacy_unit="u", max_groups=1, **told, **asked).frame.select("s", "m")
 
 
-def release_distributions(values):
-    data = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
+def release_distributions(values, size):
+    data, told = repeated({"x": values}, size)
     asked = {
         "h": dpf.histogram("x", [0, 2, 4, 8]),
         "c": dpf.cdf("x", [1, 5]),
         "n": dpf.count_distinct("x"),
         "t": dpf.top_k("x", 2, candidates=[0, 1, 6]),
     }
-    frame = dpf.release(data, epsilon=1.0, ledger=ledger(), privacy_unit="row", **asked).frame
-    return [float(figure) for name in "hct" for figure in frame[name][0]] + frame["n"].to_list()
+    frame = dpf.release(data, privacy_unit="row", **told, **asked).frame
+    return np.column_stack([np.array(frame[name].to_list()) for name in "hctn"])
 
 
 def release_chosen_limits(rows):
@@ -139,21 +153,20 @@ def release_chosen_limits(rows):
     data = pl.DataFrame({"u": [1, 1, 2, 2, *[3] * rows], "k": ["a", "b", "a", "b", *"abc" * (rows // 3)]})
     asked = {"n": dpf.count(), "keys": pl.DataFrame({"k": ["a", "b", "c"]}), "mechanism": "laplace"}
     limits = {"privacy_unit": "u", "max_groups": "auto", "max_rows_per_group": "auto"}
-    released = dpf.release(data, "k", epsilon=1.0, ledger=ledger(), **limits, **asked)
+    released = dpf.release(data, "k", epsilon=0.25, ledger=ledger(), **limits, **asked)
     return [*released.chosen.values(), *released.frame["n"]]
 
 
-def release_found_values(rows):
-    data = pl.DataFrame({"x": ["a"] * 20 + ["b"] * rows})
-    asked = {"t": dpf.top_k("x", 2), "privacy_unit": "row", "epsilon": 1.0, "delta": 0.05}
-    frame = dpf.release(data, ledger=ledger(), **asked).frame
-    return [*frame["t"][0], *frame["t_count"][0]]
+def release_found_values(rows, size):
+    data, told = repeated({"x": ["a"] * 20 + ["b"] * rows}, size)
+    frame = dpf.release(data, privacy_unit="row", delta=0.05, t=dpf.top_k("x", 2), **told).frame
+    return [[*values, *counts] for values, counts in frame.select("t", "t_count").iter_rows()]
 
 
 def synthesized(values):
     domain = dpf.Domain({"x": ["a", "b", "c"]})
     data = pl.DataFrame({"x": values}, schema={"x": pl.String})
-    return dpf.synthesize(data, domain, epsilon=1.0, rows=20, rounds=1, ledger=ledger()).frame["x"].sort()
+    return dpf.synthesize(data, domain, epsilon=0.25, rows=20, rounds=1, ledger=ledger()).frame["x"].sort()
 
 
 def proposed_bins(values):
@@ -166,7 +179,7 @@ def synthesized_model(values):
     domain = dpf.Domain({"x": ["a", "b", "c"], "y": 2, "z": 2})
     data = pl.DataFrame({"x": values, "y": 1, "z": 0}, schema={"x": pl.String, "y": pl.Int64, "z": pl.Int64})
     sets = [("x", "y"), ("y", "z"), ("x", "z")]
-    made = dpf.synthesize(data, domain, sets, epsilon=1.0, rows=20, rounds=2, ledger=ledger())
+    made = dpf.synthesize(data, domain, sets, epsilon=0.25, rows=20, rounds=2, ledger=ledger())
     return [*made.estimate.marginal(["x", "y"]).reshape(-1), *made.estimate.rounds["columns"].list.join("")]
 
 
@@ -285,17 +298,17 @@ SHIPPED = [
     ),
     batch("release", release_sum_and_mean, None, 10.0, "sums and means", quick=20_000, long=100_000),
     Shipped("release", release_keys, 8, 9, 1.0, 0.05, what="selected keys", quick=150),
-    Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", quick=100),
-    Shipped("release", release_quantile_and_mode, [1, 1, 6], [1, 6], what="quantiles and modes", quick=150),
-    Shipped("release", release_spreads, [1.0, 6.0], [1.0], what="spreads, proportions and units", quick=150),
-    Shipped("release", release_of_units, 0, 9, what="sums and means of units", quick=150),
-    Shipped("release", release_distributions, [1, 1, 6], [1, 6], what="distributions and values", quick=150),
-    Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", quick=150),
-    Shipped("release", release_found_values, 1, 0, 1.0, 0.05, what="values found in the data", quick=150),
-    Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], quick=100, long=2_000),
-    Shipped("propose_domain", proposed_bins, [1, 1, 6], [1, 6], quick=100, long=2_000),
-    Shipped("synthesize", synthesized_model, ["a"] * 9 + ["b"], ["a"] * 9, what="models", quick=100, long=2_000),
-    Shipped("release_marginals", measured_marginals, ["a", "a", "b"], ["a", "b"], delta=0.05, quick=100, long=2_000),
+    Shipped("release", release_chosen_bounds, [40.0] * 400, [40.0] * 400 + [1e6], what="chosen bounds", **LITTLE),
+    batch("release", release_quantile_and_mode, [1, 1, 6], [1, 6], "quantiles and modes", quick=4_000),
+    batch("release", release_spreads, [1.0, 6.0], [1.0], "spreads, proportions and units", quick=4_000),
+    batch("release", release_of_units, 0, 9, "sums and means of units", quick=4_000),
+    batch("release", release_distributions, [1, 1, 6], [1, 6], "distributions and values", quick=4_000),
+    batch("release", release_found_values, 1, 0, "values found in the data", delta=0.05, quick=4_000, long=200_000),
+    Shipped("release", release_chosen_limits, 30, 0, what="limits that are chosen", **LITTLE),
+    Shipped("synthesize", synthesized, ["a", "a", "b"], ["a", "b"], long=2_000, **LITTLE),
+    Shipped("propose_domain", proposed_bins, [1, 1, 6], [1, 6], quick=150, long=2_000),
+    Shipped("synthesize", synthesized_model, ["a"] * 9 + ["b"], ["a"] * 9, what="models", long=2_000, **LITTLE),
+    Shipped("release_marginals", measured_marginals, ["a", "a", "b"], ["a", "b"], delta=0.05, quick=150, long=2_000),
     Shipped("answer", answered, HISTOGRAM, MORE, quick=150),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism), HISTOGRAM, MORE),
     Shipped("matrix_mechanism", fitted(dpf.matrix_mechanism, delta=0.05), HISTOGRAM, MORE, delta=0.05, what="Gaussian"),
@@ -312,7 +325,7 @@ SHIPPED = [
         HISTOGRAM,
         MORE,
         delta=0.05,
-        quick=100,
+        quick=150,
         long=3_000,
     ),
     Shipped("PrivateMultiplicativeWeights", online_weights, HISTOGRAM, MOVED, long=5_000),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpfast.kernels.keystream import can_fill
 from dpfast.kernels.noise.gaussian import draw_gaussian
 from dpfast.kernels.noise.laplace import UNDECIDED, draw_laplace_f64
 from dpfast.kernels.noise.narrow_laplace import WORK_WORDS, release_laplace_on_ones
@@ -36,6 +37,11 @@ def read_only(array):
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def all_made(low):
+    """Return second parts of words that are all made (uint16) as a kernel is given them that could make them."""
+    return low if low is None or not can_fill() else (low, np.empty(0, np.uint64), np.int64(0))
 
 
 def draw_wide(words, scale, offset, fraction=None):

@@ -1,6 +1,6 @@
 """Run by test_processors.py in a process of its own: draw seeded noise and selections, and print what came out.
 
-    python draws_of_processor.py noise|one-half|other-half|selections
+    python draws_of_processor.py noise|some-noise|selections
 
 Numba compiles for the processor that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name.
 """
@@ -8,6 +8,7 @@ Numba compiles for the processor that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import sys
 
@@ -19,25 +20,28 @@ from dpfast.testing import SeededRandom
 ROWS = 20_000
 
 
-#: Mechanisms and dtypes, each with the other once.
-HALVES = {
-    "one-half": {("laplace", "int64"), ("gaussian", "float64")},
-    "other-half": {("laplace", "float64"), ("gaussian", "int64")},
+NUMBERS = (0.7, 40.0, 5e3, 2.0**30)
+SCALES_PER_ROW = (np.geomspace(0.5, 200, ROWS), np.geomspace(1, 2.0**30, ROWS))
+#: Every mechanism and dtype with every scale.
+ALL = dict.fromkeys(itertools.product(("laplace", "gaussian"), ("int64", "float64")), (*NUMBERS, *SCALES_PER_ROW))
+#: Every mechanism and dtype with one kind of scales: each pair of mechanism, dtype and kind meets.
+SOME = {
+    ("laplace", "int64"): NUMBERS,
+    ("gaussian", "float64"): NUMBERS,
+    ("laplace", "float64"): SCALES_PER_ROW,
+    ("gaussian", "int64"): SCALES_PER_ROW,
 }
 
 
 def noise(routes):
-    """Yield (name, column): every route of a kernel, with words enough that float32 leaves some to float64."""
+    """Yield (name, column): routes of kernels, with words enough that float32 leaves some to float64."""
     generator = np.random.default_rng(15)
-    for dtype in ("int64", "float64"):
+    for (name, dtype), scales in routes.items():
         values = generator.integers(-1000, 1000, ROWS) + (0 if dtype == "int64" else generator.random(ROWS))
-        for scale in (0.7, 40.0, 5e3, 2.0**30, np.geomspace(0.5, 200, ROWS), np.geomspace(1, 2.0**30, ROWS)):
-            for mechanism in (dpf.laplace, dpf.gaussian):
-                if (mechanism.__name__, dtype) not in routes:
-                    continue
-                kind = f"{scale:g}" if isinstance(scale, float) else f"scales to {scale[-1]:g}"
-                drawn = mechanism(values.astype(dtype), scale, random=SeededRandom(7))
-                yield f"{mechanism.__name__} {dtype} {kind}", drawn
+        for scale in scales:
+            kind = f"{scale:g}" if isinstance(scale, float) else f"scales to {scale[-1]:g}"
+            drawn = getattr(dpf, name)(values.astype(dtype), scale, random=SeededRandom(7))
+            yield f"{name} {dtype} {kind}", drawn
 
 
 def selections():
@@ -56,5 +60,5 @@ def digest(column: object) -> str:
 
 if __name__ == "__main__":
     what = sys.argv[1]
-    found = selections() if what == "selections" else noise(HALVES.get(what, set.union(*HALVES.values())))
+    found = selections() if what == "selections" else noise(SOME if what == "some-noise" else ALL)
     json.dump({name: digest(column) for name, column in found}, sys.stdout)

@@ -18,14 +18,11 @@ from dpfast.kernels.noise.narrow_laplace import (
 from dpfast.kernels.noise.preparation import prepare_discrete, prepare_grid
 from dpfast.mechanisms.noise.exact import discrete_offset
 
+from .drawing import all_made, read_only
+
 LENGTHS = [1, 7, 8, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 9, 40 * BLOCK + 3]
 SMALLEST, LARGEST = np.int64(-(2**63)), np.int64(2**63 - 1)
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
-
-
-def read_only(array):
-    array.setflags(write=False)
-    return array
 
 
 def words_of(rows, seed):
@@ -91,7 +88,7 @@ def test_floats(rows, dtype, per_row, seed):
     join_grid(values, inverse, grid, noise, LARGEST_FLOAT, right)
     work, found = scratch(rows)
     given = (scales, None, None) if per_row else (float(same[0]), float(inverse[0]), float(grid[0]))
-    count = release_laplace_on_grids(high, low, *given, values, LARGEST_FLOAT, work, released, found)
+    count = release_laplace_on_grids(high, all_made(low), *given, values, LARGEST_FLOAT, work, released, found)
     assert (noise[~np.isfinite(values)] == UNDECIDED).all()
     assert_same(released, found, count, right, noise)
 
@@ -102,7 +99,8 @@ def test_every_row_open(seed):
     _, high, low = words_of(rows, seed)
     values, released = read_only(np.full(rows, np.nan)), np.empty(rows)
     work, found = scratch(rows)
-    count = release_laplace_on_grids(high, low, 5000.0, 1.0, 1.0, values, LARGEST_FLOAT, work, released, found)
+    given = 5000.0, 1.0, 1.0, values, LARGEST_FLOAT
+    count = release_laplace_on_grids(high, all_made(low), *given, work, released, found)
     assert count == rows
     assert found.tolist() == list(range(rows))
 
@@ -114,7 +112,7 @@ def test_no_random_bits_stay_in_memory(seed):
     values, released = read_only(np.zeros(rows)), np.empty(rows)
     work, found = scratch(rows)
     work[:] = 0
-    release_laplace_on_grids(high, low, 5000.0, 1.0, 1.0, values, LARGEST_FLOAT, work, released, found)
+    release_laplace_on_grids(high, all_made(low), 5000.0, 1.0, 1.0, values, LARGEST_FLOAT, work, released, found)
     kept = set(work[NOISE_WORDS:].tolist())
     first = (high & np.uint32(2**31 - 1)).astype(np.uint64)
     # Row numbers stay, and a word in 10^5 is as small as one of them.

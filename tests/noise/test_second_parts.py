@@ -15,7 +15,7 @@ from dpfast.kernels.noise.second_parts import second_part
 from dpfast.randomness import Keystream, Purpose, Words
 from dpfast.testing import SeededRandom
 
-from .drawing import read_only
+from .drawing import all_made, read_only
 
 pytestmark = pytest.mark.skipif(not keystream.can_fill(), reason="the words of this processor are OpenSSL's")
 
@@ -111,13 +111,11 @@ def test_the_same_noise_from_parts_made_where_needed(kind, seed):
     values = read_only(values)
     high, low = whole(3, ROWS)
     draw = KINDS[kind](high)
-    expected, open_rows = drawn(draw, low, values, values.dtype)
+    expected, open_rows = drawn(draw, all_made(low), values, values.dtype)
     assert np.array_equal(open_rows, np.flatnonzero(~np.isfinite(values)))
-    schedule, counter = blocks_of(3)
-    for made in ((np.empty(0, np.uint16), schedule, counter), (low, np.empty(0, np.uint64), np.int64(0))):
-        found, still = drawn(draw, made, values, values.dtype)
-        assert np.array_equal(found, expected, equal_nan=True)
-        assert np.array_equal(still, open_rows)
+    found, still = drawn(draw, (np.empty(0, np.uint16), *blocks_of(3)), values, values.dtype)
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.array_equal(still, open_rows)
     first, by_first = drawn(draw, None, values, values.dtype)
     needed = np.setdiff1d(by_first, open_rows)
     assert 15 < needed.size < 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -27,19 +28,21 @@ KILLED = """
 import os, signal, sys
 import polars as pl, pyarrow as pa
 import dpfast as dpf
-from dpfast.aggregation import memory
+from dpfast.aggregation import memory, reading_rows
 
-memory.room_for_rows = lambda: 50_000
-rows = range(60_000)
+memory.room_for_rows = reading_rows.room_for_rows = lambda: 50_000
+rows = range(12_000)
 frame = pl.DataFrame({"k": [i % 3 for i in rows], "u": [i // 6 for i in rows], "x": [float(i % 50) for i in rows]})
 table = frame.to_arrow()
-reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5000))
+reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1000))
 asked = dict(privacy_unit="u", max_groups="auto", max_rows_per_group="auto", mechanism="laplace")
 plan = dpf.plan(reader, "k", keys=pl.DataFrame({"k": [0, 1, 2]}), epsilon=0.5, m=dpf.mean("x", bounds="auto"), **asked)
 
 def kill(stage):
     print(stage, flush=True)
     if stage == sys.argv[2]:
+        places = [os.path.realpath(f"/proc/self/fd/{one}") for one in range(64)]
+        print("spilled", any(os.environ["TMPDIR"] in place for place in places), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 plan.run(dpf.Ledger.open(sys.argv[1], epsilon=1.0), progress=kill)
@@ -56,7 +59,7 @@ def test_a_process_killed_between_the_stages_leaves_its_charge_and_no_rows(stage
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path), stage]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert done.stdout.splitlines()[-1] == stage
+    assert done.stdout.splitlines()[-2:] == [stage, f"spilled {os.path.isdir('/proc/self/fd')}"]
     assert list(folder.iterdir()) == []
     assert dpf.Ledger.open(path).spent.epsilon == 0.5
 
@@ -72,10 +75,30 @@ def run(data, keys, **asked):
     return plan.run(dpf.Ledger(epsilon=1e6, delta=0.1))
 
 
-@pytest.mark.parametrize("asked", [BOTH, BOUNDS, {**LIMITS, "n": dpf.count()}], ids=["both", "bounds", "limits"])
-@pytest.mark.parametrize("keys", [pl.DataFrame({"k": [0, 1, 2]}), None], ids=["public", "selected"])
-@pytest.mark.parametrize("where", [None, dpf.column("x") < 1e9, (dpf.column("x") < 1e9) | (dpf.column("k") == 7)],
-                         ids=["all", "range", "or"])  # fmt: skip
+def in_pairs(**conditions):
+    """Return what is asked with conditions and keys: all pairs of them, and with the marker ``long`` all three."""
+    asked = {"both": BOTH, "bounds": BOUNDS, "limits": {**LIMITS, "n": dpf.count()}}
+    keys = {"public": pl.DataFrame({"k": [0, 1, 2]}), "selected": None}
+    return [
+        pytest.param(
+            asked[names[0]], conditions[names[1]], keys[names[2]],
+            marks=() if place // 2 % 2 == place % 2 else pytest.mark.long,
+            id="-".join(names),
+        )
+        for place, names in enumerate(itertools.product(asked, conditions, keys))
+    ]  # fmt: skip
+
+
+def test_all_pairs_meet():
+    met = [one.id.split("-") for one in in_pairs(a=None, b=None, c=None) if not one.marks]
+    assert len(met) == 9
+    assert [len({(one[i], one[j]) for one in met}) for i, j in ((0, 1), (0, 2), (1, 2))] == [9, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "keys"),
+    in_pairs(all=None, range=dpf.column("x") < 1e9, either=(dpf.column("x") < 1e9) | (dpf.column("k") == 7)),
+)
 def test_rows_that_are_remembered_or_spilled_choose_and_show_the_same(asked, keys, where, monkeypatch):
     """In memory, of what the first stage found; from a lazy frame, read anew; and with each stage spilled to a disk."""
     data, found = rows_of(), []
@@ -121,9 +144,9 @@ def test_a_unit_of_a_million_rows(room, monkeypatch):
     assert release.chosen["m"][1] < 1000
 
 
-@pytest.mark.parametrize("asked", [BOTH, BOUNDS, {**LIMITS, "n": dpf.count()}], ids=["both", "bounds", "limits"])
-@pytest.mark.parametrize("where", [None, dpf.column("x") > 1e9, dpf.column("x").is_null()], ids=str)
-@pytest.mark.parametrize("keys", [pl.DataFrame({"k": [0, 1, 2]}), None], ids=["public", "selected"])
+@pytest.mark.parametrize(
+    ("asked", "where", "keys"), in_pairs(all=None, range=dpf.column("x") > 1e9, null=dpf.column("x").is_null())
+)
 def test_no_rows_are_charged_and_released_like_any(asked, where, keys):
     for data in (rows_of(0), rows_of(0).lazy(), rows_of(9), rows_of(9).lazy()):
         ledger = dpf.Ledger(epsilon=1.0, delta=1e-6)
