@@ -27,6 +27,10 @@ def main() -> None:
             parser.error(f"--only {arguments.only!r} names no algorithm; results.csv has their names")
         before = pl.read_csv(HERE / "results.csv", schema_overrides={"domain": pl.String})
         results = pl.concat([before.filter(pl.col("algorithm") != arguments.only), results.select(before.columns)])
+        # Rows stay where they were: so do the algorithms in the tables.
+        key = ["shape", "domain", "scale", "algorithm"]
+        results = results.join(before.select(key).with_row_index("row"), on=key, how="left")
+        results = results.sort("row", nulls_last=True).drop("row")
     text = report(results)
     if arguments.write:
         results.write_csv(HERE / "results.csv", float_scientific=True, float_precision=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 from weakref import WeakKeyDictionary
@@ -19,7 +20,7 @@ from dpfast.strategies.noise import cheapest_noise
 from dpfast.strategies.strategy import Strategy
 from dpfast.workloads.workload import ANY_WORKLOAD, AskedOfAny, Workload
 
-__all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "read_unit"]
+__all__ = ["Choice", "Considered", "choose", "choose_for", "consider", "consider_all", "read_unit"]
 
 _ERRORS: WeakKeyDictionary[Workload, WeakKeyDictionary[Strategy, float]] = WeakKeyDictionary()
 
@@ -87,6 +88,19 @@ def consider(strategy: Strategy, workload: Workload, budget: Budget, unit: Priva
         allowed = "one whose measurements determine all answers to the workload"
         raise ParameterError("strategy", strategy.name, allowed, "measure more, or ask less")
     return Considered(strategy, noise, noise.deviation * math.sqrt(error / len(workload)))
+
+
+def consider_all(made: Sequence[Strategy], workload: Workload, budget: Budget, unit: PrivacyUnit) -> list[Considered]:
+    """Return the candidates with their noise, but those that would need wider noise than an int64 can hold.
+
+    Numbers in fixed point need noise that is as many times wider. The identity, which is first, does not: where even
+    its noise is too wide, the budget is refused.
+    """
+    considered = [consider(made[0], workload, budget, unit)]
+    for strategy in made[1:]:
+        with suppress(NoiseTooWideError):
+            considered.append(consider(strategy, workload, budget, unit))
+    return considered
 
 
 def _error(strategy: Strategy, workload: Workload) -> float:
@@ -166,12 +180,8 @@ def choose_for(
     made = candidates(workload, budget) if among is None else list(among) if isinstance(among, Iterable) else []
     if not made or not all(isinstance(strategy, Strategy) for strategy in made):
         raise ParameterError("among", among, "a list of one strategy or more", "write [dpf.strategies.identity(100)]")
-    considered = [consider(made[0], workload, budget, unit)]
-    for strategy in made[1:]:
-        try:
-            considered.append(consider(strategy, workload, budget, unit))
-        except NoiseTooWideError:
-            # Numbers in fixed point need noise that is as many times wider. The identity, which is first, does not.
-            if among is not None:
-                raise
+    if among is not None:
+        considered = [consider(strategy, workload, budget, unit) for strategy in made]
+    else:
+        considered = consider_all(made, workload, budget, unit)
     return Choice(tuple(sorted(considered, key=lambda one: one.rmse)))

@@ -19,7 +19,7 @@ from dpfast.ledger.payment import Payer
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
-from dpfast.strategies.choosing import Considered, consider, read_unit
+from dpfast.strategies.choosing import Considered, consider_all, read_unit
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.strategies.matrix_mechanism import draw_cells, draw_columns
@@ -327,11 +327,11 @@ def _clustered(
 
 
 def _considered(task: Task, spent: int) -> list[Considered]:
-    """Return all strategies with their predicted errors, for the budget but for some thousandths of it."""
+    """Return the strategies with their predicted errors, for the budget but for some thousandths of it."""
     units = task.units(spent)
     budget = Budget(task.budget.kind, units)
     unit = read_unit(task.neighbors, 1, 1)
-    return [consider(one, task.workload, budget, unit) for one in candidates(task.workload, budget)]
+    return consider_all(candidates(task.workload, budget), task.workload, budget, unit)
 
 
 def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered:

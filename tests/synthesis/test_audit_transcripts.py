@@ -149,6 +149,43 @@ def test_no_transcript_costs_more_than_rho(mechanism, name, relation, monkeypatc
     assert worst > 0
 
 
+def _few_heavy_cells():
+    cells = np.ones((12, 10, 8, 6), np.int64)
+    cells[3, 4, 5, 2] = cells[8, 1, 0, 3] = 30_000
+    return cells
+
+
+#: By the method that is chosen for it: a table, how many attributes are asked for together, and epsilon.
+TABLES = {
+    "clusters of cells": (_few_heavy_cells(), 2, 0.03),
+    "marginals without noise": (np.full((4, 5, 6), 50), 1, 0.5),
+    "number of records": (np.eye(5, dtype=np.int64)[:, :, None] * np.ones(6, np.int64), 1, 0.01),
+    "adaptive hierarchy": (np.full((4, 5, 6), 5), 2, 0.05),
+}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("method", TABLES)
+def test_no_choice_on_tables_of_three_axes_or_more_costs_more(method, relation, monkeypatch, seed):
+    """By epsilon, and by a rho with about the same noise; a tree by rho alone, as for epsilon it withholds counts."""
+    table, together, epsilon = TABLES[method]
+    workload, chosen_methods = dpf.workloads.marginals(table.shape, together), set()
+    for kind, amount in (("epsilon", epsilon), ("rho", epsilon**2 / 4)):
+
+        def run(histogram, given=(kind, amount)):
+            own = {given[0]: given[1], "neighbors": relation, "random": SeededRandom(seed)}
+            estimate = dpf.estimate_histogram(histogram, workload, **own)
+            chosen_methods.add(estimate.rounds["method"][0])
+            return estimate.histogram, estimate.answers
+
+        losses = audit(monkeypatch, run, table, relation, seed)
+        if kind == "rho" or method != "adaptive hierarchy":
+            worst = max(one.pure if kind == "epsilon" else one.rho for one in losses)
+            assert 0 < worst <= amount * SLACK
+    if relation == "add_remove" or method != "number of records":  # which is public if records are replaced
+        assert method in chosen_methods
+
+
 def test_laplace_noise_by_exact_composition_costs_no_more(monkeypatch, seed):
     workload, histogram = WORKLOADS["prefixes"]
     run = projected(workload, "add_remove", mechanism="laplace", epsilon=0.8, delta=1e-5)
@@ -214,6 +251,34 @@ def test_the_counts_of_dawas_buckets_cost_what_its_partition_leaves(relation, mo
         assert np.abs(steps[1].values - again[1].values).max() <= moved
         worst = max(worst, loss(steps[2:], again[2:]).pure)
     assert 0 < worst <= (1 - share) * 0.8 * SLACK
+
+
+@pytest.mark.parametrize(("each", "share"), [(2, 0.4), (2_000, 0.1)])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_what_dawa_spends_for_wide_queries(each, share, relation, monkeypatch, seed):
+    """The number of records, if it is not public, chooses the partition's share; the counts cost what both leave."""
+    workload, histogram = dpf.workloads.prefix(64), np.full(64, each)
+
+    def run(cells):
+        estimate = dpf.dawa(cells, workload, epsilon=0.8, neighbors=relation)
+        return estimate.histogram, estimate.answers
+
+    _, steps = transcript(monkeypatch, run, histogram, seed)
+    moved, look = (1, 0.01) if relation == "add_remove" else (2, 0.0)
+    first = 1 if look else 0
+    names = [step.name for step in steps]
+    assert names == ["laplace"] * first + ["lowered", "lowered"] + ["laplace"] * (len(names) - first - 2)
+    assert steps[first].parameters["scale"] == pytest.approx(moved / (share * 0.8), rel=1e-9)
+    assert steps[first + 1].parameters["scale"] >= 2 * moved / (share * 0.8)
+    worst = 0.0
+    for neighbour in neighbours(histogram, relation, seed):
+        _, again = replay(monkeypatch, run, neighbour, steps)
+        assert loss(steps[:first], again[:first]).pure <= look * 0.8 * SLACK
+        assert np.abs(steps[first + 1].values - again[first + 1].values).max() <= moved
+        worst = max(worst, loss(steps[first + 2 :], again[first + 2 :]).pure)
+    if relation == "add_remove":  # a record that is replaced within one bucket moves no count
+        assert worst > 0
+    assert worst <= (1 - share - look) * 0.8 * SLACK
 
 
 @pytest.mark.parametrize("mechanism", ["AHP", "adaptive hierarchy"])

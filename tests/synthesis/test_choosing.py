@@ -310,3 +310,15 @@ def test_marginals_over_many_axes_err_no_more_than_unbiased_ones_by_much(shape, 
     ours = [error(dpf.estimate_histogram(counts, workload, epsilon=1.0)) for _ in range(2)]
     unbiased = [error(dpf.matrix_mechanism(counts, workload, epsilon=1.0)) for _ in range(2)]
     assert sum(ours) < 1.5 * sum(unbiased)
+
+
+@pytest.mark.parametrize("amount", [{"epsilon": 1e-14}, {"epsilon": 1e-15}, {"rho": 1e-15}], ids=str)
+@pytest.mark.parametrize("shape", [(64,), (8, 8), (4, 4, 4)])
+def test_strategies_whose_noise_would_be_too_wide_are_left_out(shape, amount, seed):
+    """Numbers in fixed point would drown every value; whole cells do not, and the budget is enough for these."""
+    real = np.random.default_rng(seed).normal(size=(20, 64))
+    for workload in (dpf.workloads.matrix(real, shape=shape), None):
+        ledger = dpf.Ledger(epsilon=1.0, delta=1e-6, accountant="zcdp" if "rho" in amount else "basic")
+        estimate = dpf.estimate_histogram(np.ones(shape, np.int64), workload, ledger=ledger, **amount)
+        assert np.isfinite(estimate.histogram).all()
+        assert ledger.history().height == 1

@@ -230,12 +230,14 @@ def test_the_noise_is_what_the_proof_asks_for(monkeypatch, neighbors, moved):
     monkeypatch.setattr(noise, "laplace", recorded)
     counts = np.repeat([3, 500, 9], [100, 60, 96])
     estimate = dpf.dawa(counts, dpf.workloads.prefix(256), epsilon=0.3, neighbors=neighbors, random=SeededRandom(1))
+    looked = [drawn.pop(0)] if neighbors == "add_remove" else []  # else the number of records is public
+    assert [column.tolist() for column, _ in looked] == [[31_164]] * len(looked)
     (singles, half), (costs, scale), *measured = drawn
     assert costs.dtype == singles.dtype == np.int64
     assert [*singles.tolist(), *costs.tolist()] == interval_deviations(counts)[0].tolist()
     assert singles.size == 256
     assert 2 * half == scale, "single cells are lowered by 1 where others are by 2"
-    spent = 2 * moved / Fraction(scale)
+    spent = 2 * moved / Fraction(scale) + sum(1 / Fraction(of_records) for _, of_records in looked)
     levels = len(measured)
     assert all(column.dtype == np.int64 for column, _ in measured)
     assert {scale for _, scale in measured} == {measured[0][1]}

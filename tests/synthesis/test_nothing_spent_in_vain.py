@@ -23,6 +23,16 @@ def answers(function, workload=dpf.workloads.prefix, **fixed):
     return run
 
 
+def answers_of_table(workload, **fixed):
+    """Run on a table of three axes that repeats the counts."""
+
+    def run(histogram, **given):
+        table = np.resize(histogram, (6, 5, 4))
+        return dpf.estimate_histogram(table, workload, **fixed | given).answers
+
+    return run
+
+
 FUNCTIONS = {
     "mwem": answers(dpf.mwem, rounds=2),
     "online": online,
@@ -33,6 +43,8 @@ FUNCTIONS = {
     "adaptive hierarchy": answers(dpf.adaptive_hierarchy),
     "estimate": answers(dpf.estimate_histogram),
     "estimate of cells": answers(dpf.estimate_histogram, dpf.workloads.identity),
+    "estimate of a table": answers_of_table(dpf.workloads.marginals((6, 5, 4), k=1)),
+    "estimate of a table's cells": answers_of_table(dpf.workloads.identity((6, 5, 4))),
 }
 ODD = [
     np.zeros(6, np.int64),

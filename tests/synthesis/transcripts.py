@@ -167,18 +167,32 @@ def loss(one, other):
 
 #: So many neighbours are tried.
 MOST_NEIGHBOURS = 10
+#: Of more pairs of cells some are drawn.
+MOST_CHANGES = 10_000
 
 
 def neighbours(histogram, relation, seed):
-    """Give neighbours of a histogram, all of them if there are few."""
-    histogram = np.asarray(histogram)
-    eye = np.eye(histogram.size, dtype=np.int64)
+    """Give neighbours of a histogram, all of them if there are few, else so many that are drawn at random."""
+    histogram, generator = np.asarray(histogram), np.random.default_rng(seed)
+    size = histogram.size
     if relation == "add_remove":
-        changes = [sign * row for sign in (1, -1) for row in eye]
+        changes = [(place, None, sign) for place in range(size) for sign in (1, -1)]
+    elif size * size <= MOST_CHANGES:
+        changes = [(i, j, 1) for i in range(size) for j in range(size) if i != j]
     else:
-        changes = [eye[i] - eye[j] for i in range(histogram.size) for j in range(histogram.size) if i != j]
-    found = [neighbour for change in changes if (neighbour := histogram + change.reshape(histogram.shape)).min() >= 0]
-    return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:MOST_NEIGHBOURS]]
+        changes = [(*generator.choice(size, 2, replace=False), 1) for _ in range(10 * MOST_NEIGHBOURS)]
+    found = []
+    for place in generator.permutation(len(changes)):
+        more, less, sign = changes[place]
+        neighbour = histogram.copy()
+        neighbour.flat[more] += sign
+        if less is not None:
+            neighbour.flat[less] -= 1
+        if neighbour.min() >= 0:
+            found.append(neighbour)
+        if len(found) == MOST_NEIGHBOURS:
+            break
+    return found
 
 
 def audit(monkeypatch, run, histogram, relation, seed):

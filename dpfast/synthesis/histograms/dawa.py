@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
 from dpfast.mechanisms.noise.calibration import laplace_scale
 from dpfast.mechanisms.noise.half_widths import grid_of_integers
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.mechanisms.noise.one_sided import lowered
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
@@ -31,7 +33,7 @@ from dpfast.synthesis.histograms.bucketed import bucketed
 from dpfast.synthesis.histograms.edges import edges_of
 from dpfast.synthesis.histograms.joining import joined
 from dpfast.synthesis.histograms.width import is_wide
-from dpfast.synthesis.preparing import Task
+from dpfast.synthesis.preparing import PARTS, Prepared, Task
 from dpfast.synthesis.shares import selection_for
 from dpfast.workloads.histograms import Counts
 from dpfast.workloads.workload import OwnQueries, Workload
@@ -42,19 +44,31 @@ __all__ = ["dawa", "interval_deviations", "partition", "partition_rule"]
 #: that are larger), in scales of the noise on deviations: the best by experiment. At lower prices buckets are chosen
 #: for their noise, above all those of a size of which there are many. Where cells are asked for, too many buckets do
 #: less harm, as they are joined afterwards.
+_FOR_CELLS = 300, (Fraction(3, 4), Fraction(13, 4))
 _FOR_WIDE_QUERIES = (
     400,
     (Fraction(7, 4), Fraction(7, 2), Fraction(13, 4), Fraction(3), Fraction(3), Fraction(11, 4)),
 )
-_FOR_CELLS = 300, (Fraction(3, 4), Fraction(13, 4))
+#: Where records are many a hierarchy over too many buckets errs little more than one over the right ones: what the
+#: partition spends is lost to it, and what a wide bucket hides would be most of the error.
+_FOR_MANY_RECORDS = 100, (Fraction(3, 2),)
+#: They are many from so many deviations on of the noise that the whole budget would buy...
+_MANY_RECORDS = 700.0
+#: ...by a number that costs so many thousandths, unless it is public.
+_LOOK_PARTS = 10
 _BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 #: The scale for partitions is widened by so much: see `partition_scale`.
 _MARGIN = 1 + Fraction(1, 2**50)
 
 
-def partition_rule(workload: Workload) -> tuple[int, tuple[Fraction, ...]]:
-    """Return the partition's thousandths of the budget, and the prices of buckets: by the public queries alone."""
-    return _FOR_WIDE_QUERIES if is_wide(workload) else _FOR_CELLS
+def partition_rule(workload: Workload, *, many_records: bool = False) -> tuple[int, tuple[Fraction, ...]]:
+    """Return the partition's thousandths of the budget, and the prices of buckets.
+
+    The public queries decide, and where they are wide, whether there are many records.
+    """
+    if not is_wide(workload):
+        return _FOR_CELLS
+    return _FOR_MANY_RECORDS if many_records else _FOR_WIDE_QUERIES
 
 
 def interval_deviations(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -132,8 +146,10 @@ def dawa(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram and all that is
-        computed from the estimate. A part of 0.4 (0.3 where queries sum over few cells) pays for the partition into
-        buckets: it is the one of least cost, where an interval's cost is the sum of its counts' distances from their
+        computed from the estimate. A part of 0.3 pays for the partition into buckets. Where queries sum over many cells
+        it is 0.4, or 0.1 if there are many records, for whose number a part of 0.01 pays (nothing under "replace",
+        where it is public); by adaptive composition all parts together cost the budget. The partition is the one of
+        least cost, where an interval's cost is the sum of its counts' distances from their
         median, an integer that one record changes by at most 1, less geometric noise of scale 2 / epsilon' (4 /
         epsilon' under "replace", where two counts change; half of it for single cells), plus a public price for each
         bucket. As in report-noisy-min the costs stay secret, and to hide a record it is enough to lower the noise of
@@ -187,7 +203,9 @@ def dawa(
     Notes
     -----
     Intervals have a power of two of cells and overlap by half; all costs and the partition take O(d log d) steps for d
-    cells. The buckets are measured by the hierarchy H_b, or one by one, whichever predicts the least error.
+    cells. The buckets are measured by the hierarchy H_b, or one by one, whichever predicts the least error. Records
+    are many from 700 deviations on of the noise that the whole budget would buy (1,000 / epsilon records): a hierarchy
+    over too many buckets then errs less than one over too few.
     The original measures the deviation from the mean, of which a record changes up to 2 (1 - 1 / length), gives single
     cells no noise, and takes noisy costs below 0 for 0, with which no such proof holds: in the code that is published
     with it a record changes the probability of single cells alone by more than exp(epsilon') (docs/evidence.md).
@@ -215,11 +233,10 @@ def dawa(
     """
     show = read_progress(progress, "the name of a stage")
     task = Task.read(histogram, workload, epsilon, delta, rho, neighbors, 2)
-    rule = partition_rule(task.workload) if len(task.workload.shape) == 1 else _FOR_CELLS
-    parts, prices = rule
-    scale = _scale(task, parts)
+    shares = _Shares.of(task)
     prepared = task.prepare(histogram, "DAWA", ledger, dataset, privacy_unit, random, threads)
     counts, source = prepared.counts, prepared.source
+    parts, prices, scale = shares.chosen(task, prepared, threads)
     # What is above 2**59 / cells**2 counts as that: neighbours stay neighbours, and no sum of costs overflows.
     show("choosing buckets")
     costs, firsts = interval_deviations(np.minimum(counts, 2**59 // counts.size**2))
@@ -228,9 +245,9 @@ def dawa(
     by_level = [round(prices[min(level, len(prices) - 1)] * Fraction(scale)) for level in range(firsts.size)]
     edges = partition(np.concatenate([single, longer]), firsts, counts.size, np.array(by_level))
     show("measuring buckets")
-    best = _strategy(task, edges, parts)
+    best = _strategy(task, edges, parts + shares.look_parts)
     buckets = draw_cells(best.strategy, best.noise, np.add.reduceat(counts, edges[:-1]), source, threads)
-    if rule is _FOR_CELLS and isinstance(best.strategy, Identity):
+    if not shares.is_wide and isinstance(best.strategy, Identity):
         edges, height = joined(buckets, edges, best.noise.deviation)
     else:
         height = buckets / np.diff(edges)
@@ -240,12 +257,54 @@ def dawa(
     return Estimate(cells, task.workload, spent, rounds=rounds, paid=prepared.paid, records=prepared.records)
 
 
+@dataclass(frozen=True)
+class _Shares:
+    """What the budget may be split into, before the data are looked at.
+
+    Attributes
+    ----------
+    is_wide
+        Whether the number of records decides, as queries sum over many cells.
+    look
+        The noise on that number; None where it is public, or does not decide.
+    scales
+        Of the noise on deviations, where records are few, and where they are many.
+
+    """
+
+    is_wide: bool
+    look: IntegerNoise | None
+    scales: tuple[float, float]
+
+    @classmethod
+    def of(cls, task: Task) -> _Shares:
+        """Return the shares, or refuse a histogram or a budget for which one of them would be too small."""
+        if len(task.workload.shape) != 1:
+            given = Words(f"over {len(task.workload.shape)} attributes")
+            raise ParameterError("workload", given, "over one attribute", "use dpf.ahp")
+        few, many = (_scale(task, partition_rule(task.workload, many_records=many)[0]) for many in (False, True))
+        wide = is_wide(task.workload)
+        look = task.noise(_LOOK_PARTS) if wide and task.neighbors == "add_remove" else None
+        return cls(wide, look, (few, many))
+
+    @property
+    def look_parts(self) -> int:
+        """The thousandths that the number of records costs."""
+        return 0 if self.look is None else _LOOK_PARTS
+
+    def chosen(self, task: Task, prepared: Prepared, threads: int | None) -> tuple[int, tuple[Fraction, ...], float]:
+        """Return the partition's thousandths, its prices and its scale; the number of records is measured for it."""
+        many = False
+        if self.is_wide:
+            records = prepared.records
+            if self.look is not None:
+                records = float(self.look.add(prepared.counts.sum(keepdims=True), prepared.source, threads)[0])
+            many = records is not None and records >= _MANY_RECORDS * task.noise(PARTS).deviation
+        return *partition_rule(task.workload, many_records=many), self.scales[many]
+
+
 def _scale(task: Task, parts: int) -> float:
-    """Return the scale of the noise on deviations, or refuse a histogram or a budget that there is none for."""
-    if len(task.workload.shape) != 1:
-        raise ParameterError(
-            "workload", Words(f"over {len(task.workload.shape)} attributes"), "over one attribute", "use dpf.ahp"
-        )
+    """Return the scale of the noise on deviations, or refuse a budget that there is none for."""
     # Permute-and-flip is accounted for as any pure mechanism is.
     share = selection_for(task.budget.kind, parts * task.part_units, "permute_and_flip", 1, "partition")
     scale = partition_scale(share.epsilon, task.moved)
