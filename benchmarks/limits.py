@@ -58,7 +58,7 @@ LIMITS = {
     "Laplace, float64, two threads": _BOTH_CORES,
     "Gaussian, float64, two threads": _BOTH_CORES,
     "First noisy column, new process": (
-        "on a Zen 3, where importing NumPy takes .13 s and Numba .41 in the fastest of seven runs, all takes .95; it is"
+        "on a Zen 3, where importing NumPy takes .13 s and Numba .42 in the fastest of nine runs, all takes .68; it is"
         " below its goal on the machine with AVX-512"
     ),
     "One call on 1,000 values": (
