@@ -91,7 +91,8 @@ def rounded_contrasts(root: Floats, largest: int) -> MatrixContrasts | None:
 
     Examples
     --------
-    >>> rounded_contrasts(np.array([[0.8, -0.4, -0.4], [-0.4, 0.8, -0.4], [-0.4, -0.4, 0.8]]), 9).matrix
+    >>> found = rounded_contrasts(np.array([[0.8, -0.4, -0.4], [-0.4, 0.8, -0.4], [-0.4, -0.4, 0.8]]), 9)
+    >>> None if found is None else found.matrix
     array([[ 8, -4, -4],
            [-4,  8, -4],
            [-4, -4,  8]])
