@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -320,3 +321,27 @@ def test_what_is_refused_is_refused_in_one_line(domain, workload, words):
     with pytest.raises(ParameterError, match=words) as caught:
         dpf.plan_marginals(domain, workload, rho=0.5)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_columns_of_which_the_same_is_asked_are_searched_once(budget):
+    """A search among a thousand values takes seconds, so many columns are told one by one, and those alike once."""
+    sizes = (9, 8, 9, 9, 2)
+    prefixes = [ask.about(sizes, {place: ask.prefix(sizes[place])}) for place in range(4)]
+    asked = ask.about(sizes, {3: ask.all_range(9)})
+    for one in prefixes:
+        asked += one
+    shown = []
+    blocks = blocks_of(asked)
+    plan = plan_queries(sizes, blocks, [1.0] * (blocks[-1].part + 1), BUDGETS[budget], "add_remove", shown.append)
+    assert shown == [0, 1, 3]
+    assert plan.contrasts[0] is plan.contrasts[2]
+    assert [one.size for one in plan.contrasts] == list(sizes)
+
+
+def test_a_terminal_is_told_which_column_is_searched(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("dpfast.progress._QUIET", -1.0)
+    domain = dpf.Domain({"age": 9, "sex": 2})
+    dpf.plan_marginals(domain, ask.about(domain, {"age": ask.prefix(9)}), rho=0.1)
+    assert capsys.readouterr().err == "\rdpfast: finding what to measure of age\n"
