@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import sys
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -370,3 +372,14 @@ def test_many_rectangles_are_weighed_without_their_rows(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(Intervals, "rows", None)
                 assert block.gram(place, noise, contrasts) == pytest.approx((rows.T * weights) @ rows, rel=1e-12)
+
+
+def test_a_plan_keeps_no_queries_that_it_is_asked():
+    domain = dpf.Domain({"age": 9, "sex": 2})
+    plan = dpf.plan_marginals(domain, ask.about(domain, {"age": ask.prefix(9)}), rho=0.1)
+    asked = ask.about(domain, {"age": ask.ranges(9, [0, 1], [3, 4])})
+    kept = weakref.ref(asked.factors[0])
+    assert plan.deviations(asked).size == 2
+    del asked
+    gc.collect()
+    assert kept() is None

@@ -108,9 +108,9 @@ class ResidualPlan:
         """The variance of the noise on each number of a residual, with what rounding to whole numbers adds."""
         return {space: noise.deviation**2 if noise else 0.0 for space, noise in self.noises.items()}
 
-    @cached_property
+    @property
     def along(self) -> Along:
-        """What queries of each attribute make of noise."""
+        """What queries of each attribute make of noise: anew for each use, as it keeps the queries that it is asked."""
         return Along(self.contrasts)
 
     def spaces_of(self, attributes: Attributes) -> list[Attributes]:
