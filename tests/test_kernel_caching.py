@@ -165,10 +165,18 @@ def test_a_function_that_is_not_kept_is_compiled_after_one_that_is():
     program = """
     import numba, numpy as np
     import dpfast as dpf
+    from numba.experimental import jitclass
 
     dpf.laplace(np.arange(10), scale=2.0)
     of_users = numba.njit(lambda a: np.sort(a)[::-1].cumsum())
     assert of_users(np.arange(4)).tolist() == [3, 5, 6, 6]
+
+    @jitclass([("value", numba.float64)])
+    class OfUsers:
+        def __init__(self, value):
+            self.value = value
+
+    assert OfUsers(2.0).value == 2.0
     """
     for _ in range(2):
         subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=1200, check=True)

@@ -15,11 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.errors import DpfastError
 from dpfast.graphical.balancing import balances, draw_balanced_codes
 from dpfast.graphical.support import kept_within
 from dpfast.graphical.tree_weights import TreeWeights
 from dpfast.kernels.graphical.drawing import draw_conditionally, order_by_code, share_records
-from dpfast.randomness import Keystream, Purpose, RandomSource, fresh_words
+from dpfast.randomness import Keystream, Purpose, RandomSource, fresh_words, process_mark
 from dpfast.threads import Crew, thread_count
 
 __all__ = ["PART", "TreeRecords", "draw_parts"]
@@ -100,24 +101,29 @@ class TreeRecords:
         """Give the codes of at most so many records at a time, a row for each attribute; one empty part of none.
 
         So many threads draw a part each, while this one has what was drawn; None for as many as pay.
+
+        Raises
+        ------
+        DpfastError
+            The process was forked in between: the words would serve twice, and a fork has none of the threads.
+
         """
-        workers = min(thread_count(threads, self._left), -(-self._left // most))
-        if workers < 2:
-            for part in self._cut(most):
-                self._draw(part)
-                yield _codes_of(part)
-            return
-        crew, under_way = Crew(self._draw, workers), deque[_Part]()
+        workers = max(min(thread_count(threads, self._left), -(-self._left // most)), 1)
+        crew, under_way, process = Crew(self._draw, workers), deque[_Part](), process_mark()
+        hand = crew.hand if workers > 1 else self._draw
         try:
             for part in self._cut(most):
-                crew.hand(part)
+                hand(part)
                 under_way.append(part)
                 if len(under_way) == workers:
                     yield _codes_of(under_way.popleft())
+                    _refuse_fork(process)
             while under_way:
                 yield _codes_of(under_way.popleft())
+                _refuse_fork(process)
         finally:
-            crew.finish()
+            if process_mark() == process:
+                crew.finish()
 
     def _cut(self, most: int) -> Iterator[_Part]:
         """Give parts of the records that are left, in order; one empty part of none."""
@@ -206,6 +212,12 @@ def _codes_of(part: _Part) -> NDArray[np.uint32]:
         message = "a part of the records was not drawn"
         raise RuntimeError(message)
     return part.codes
+
+
+def _refuse_fork(process: tuple[int, int]) -> None:
+    """Refuse to go on in another process than that of an earlier mark."""
+    if process_mark() != process:
+        raise DpfastError("the process was forked while records were drawn; draw them anew in each process")
 
 
 def draw_parts(

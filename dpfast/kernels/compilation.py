@@ -86,7 +86,8 @@ class _FirstCompilation(event.Listener):  # type: ignore[misc]
 
     def on_start(self, started: Any) -> None:
         """Announce the first one."""
-        module = getattr(started.data["dispatcher"].py_func, "__module__", "")
+        # The constructor that Numba makes for a class of a user's is of no module.
+        module = getattr(started.data["dispatcher"].py_func, "__module__", None) or ""
         if not self._announced and module.startswith(__package__):
             self._announced = True
             self._announce()
@@ -100,4 +101,4 @@ def when_compiling(announce: Callable[[], None]) -> None:
     event.register("numba:compile", _FirstCompilation(announce))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df

@@ -44,8 +44,13 @@ def draw_bounds(shape: tuple[int, ...], count: int, seed: int) -> tuple[NDArray[
     return np.minimum(one, other), np.maximum(one, other)
 
 
-def count_both(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return for each two cells how many rectangles hold both.
+def count_both(
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    shape: tuple[int, ...],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Return for each two cells how many rectangles hold both, or the sum of the weights of those that do.
 
     They are those whose first corner is at most the smaller place along every axis, and whose last corner at least the
     larger: a sum over a table of (first corner, last corner).
@@ -54,7 +59,7 @@ def count_both(lower: NDArray[np.int64], upper: NDArray[np.int64], shape: tuple[
     filled = (upper > lower).all(axis=1)
     corners = [tuple((bound[filled] - past).T) for bound, past in ((lower, 0), (upper, 1))]
     table = np.zeros((*shape, *shape))
-    np.add.at(table, corners[0] + corners[1], 1.0)
+    np.add.at(table, corners[0] + corners[1], 1.0 if weights is None else weights[filled])
     for axis in range(axes):
         np.cumsum(table, axis=axis, out=table)
         turned = np.flip(table, axes + axis)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpfast as dpf
+from dpfast.errors import DpfastError
 from dpfast.graphical import drawing
 from dpfast.graphical.drawing import TreeRecords
 from dpfast.graphical.junction_tree import JunctionTree
@@ -90,6 +94,28 @@ def test_who_stops_early_leaves_no_thread_behind(every_thread):
     next(parts)
     parts.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("then", "is_refused"), [(list, True), (next, True), (lambda parts: parts.close(), False)])
+def test_a_fork_goes_on_with_no_records_and_waits_for_no_thread(threads, then, is_refused, every_thread):
+    """Its parent draws from the same words, and the threads are its parent's."""
+    parts = TreeRecords(some_weights("a chain"), 1000, SeededRandom(1)).parts(100, threads)
+    first = next(parts)
+    child = os.fork()
+    if not child:
+        told = 1
+        try:
+            signal.alarm(30)  # who waits for a thread that is not there waits for ever
+            with pytest.raises(DpfastError, match="forked") if is_refused else nullcontext():
+                then(parts)
+            told = 0
+        finally:
+            os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sum(part.shape[1] for part in [first, *parts]) == 1000
 
 
 def test_records_of_a_model_do_not_depend_on_threads(every_thread):

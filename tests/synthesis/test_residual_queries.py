@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
+import sys
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +19,13 @@ from dpfast.accounting.accountants import basic
 from dpfast.accounting.budget import Budget
 from dpfast.errors import ParameterError
 from dpfast.strategies.contrasts import EvenContrasts, MatrixContrasts
+from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.measuring import marginal_of, measure_residuals
 from dpfast.synthesis.residuals.planning import plan_queries
-from dpfast.synthesis.residuals.queries import blocks_of
+from dpfast.synthesis.residuals.queries import Along, blocks_of
 from dpfast.testing import SeededRandom
+from dpfast.workloads.ranges import Intervals
 
 ask = dpf.workloads
 RHO = 0.125
@@ -320,3 +325,61 @@ def test_what_is_refused_is_refused_in_one_line(domain, workload, words):
     with pytest.raises(ParameterError, match=words) as caught:
         dpf.plan_marginals(domain, workload, rho=0.5)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_columns_of_which_the_same_is_asked_are_searched_once(budget):
+    """A search among a thousand values takes seconds, so many columns are told one by one, and those alike once."""
+    sizes = (9, 8, 9, 9, 2)
+    prefixes = [ask.about(sizes, {place: ask.prefix(sizes[place])}) for place in range(4)]
+    asked = ask.about(sizes, {3: ask.all_range(9)})
+    for one in prefixes:
+        asked += one
+    shown = []
+    blocks = blocks_of(asked)
+    plan = plan_queries(sizes, blocks, [1.0] * (blocks[-1].part + 1), BUDGETS[budget], "add_remove", shown.append)
+    assert shown == [0, 1, 3]
+    assert plan.contrasts[0] is plan.contrasts[2]
+    assert [one.size for one in plan.contrasts] == list(sizes)
+
+
+def test_a_terminal_is_told_which_column_is_searched(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("dpfast.progress._QUIET", -1.0)
+    domain = dpf.Domain({"age": 9, "sex": 2})
+    dpf.plan_marginals(domain, ask.about(domain, {"age": ask.prefix(9)}), rho=0.1)
+    assert capsys.readouterr().err == "\rdpfast: finding what to measure of age\n"
+
+
+def test_many_rectangles_are_weighed_without_their_rows(monkeypatch):
+    """Each by how much the rest of it matters: of 100,000 of them over a thousand values rows would take a minute."""
+    shape, generator = (6, 5, 3), np.random.default_rng(2)
+    lower = generator.integers(0, shape, (40, 3))
+    upper = lower + generator.integers(0, np.array(shape) - lower + 1)
+    lower[:20, 2], upper[:20, 2] = 0, 3
+    for block in blocks_of(ask.rectangles(shape, lower, upper)):
+        contrasts = Along(tuple(map(EvenContrasts, shape)))
+        noise = {space: 1.0 + len(space) for space in parts_of([block.attributes])}
+        for place, own in enumerate(block.attributes):
+            parts = [contrasts.parts(a, axis) for a, axis in zip(block.attributes, block.axes, strict=True)]
+            weights = np.zeros(len(block))
+            for space, variance in noise.items():
+                others = [a for a in block.attributes if a != own]
+                if own in space:
+                    at = block.attributes.index
+                    weights += variance * math.prod((parts[at(a)][0 if a in space else 1] for a in others), start=1.0)
+            rows = block.axes[place].rows(0, len(block)).astype(np.float64)
+            with monkeypatch.context() as patch:
+                patch.setattr(Intervals, "rows", None)
+                assert block.gram(place, noise, contrasts) == pytest.approx((rows.T * weights) @ rows, rel=1e-12)
+
+
+def test_a_plan_keeps_no_queries_that_it_is_asked():
+    domain = dpf.Domain({"age": 9, "sex": 2})
+    plan = dpf.plan_marginals(domain, ask.about(domain, {"age": ask.prefix(9)}), rho=0.1)
+    asked = ask.about(domain, {"age": ask.ranges(9, [0, 1], [3, 4])})
+    kept = weakref.ref(asked.factors[0])
+    assert plan.deviations(asked).size == 2
+    del asked
+    gc.collect()
+    assert kept() is None

@@ -72,4 +72,4 @@ def entropy_cells(levels, terms, softness, cells):
             cells[i] = softness * root(level)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df

@@ -204,4 +204,4 @@ def reinsert_views(old, table):
             table[place] = old[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df

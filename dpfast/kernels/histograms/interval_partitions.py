@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df

@@ -65,4 +65,4 @@ def fraction_of(value, position):
     return of_integer
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): 3b930a39b8b27a11
+# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df

@@ -6,11 +6,12 @@ They change the errors, and never what is promised: the noise of any contrasts i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.progress import silent
 from dpfast.strategies.best_contrasts import LARGEST_ATTRIBUTE, best_contrasts, rounded_contrasts
 from dpfast.strategies.contrasts import Contrasts, EvenContrasts
 from dpfast.strategies.halves import contrasts_of_halves
@@ -49,14 +50,19 @@ def gains_of(blocks: Sequence[Block], weights: Sequence[float], along: Along) ->
 
 
 def find_contrasts(
-    sizes: Sequence[int], blocks: Sequence[Block], weights: Sequence[float], order: Order
+    sizes: Sequence[int],
+    blocks: Sequence[Block],
+    weights: Sequence[float],
+    order: Order,
+    show: Callable[[int], object] = silent,
 ) -> tuple[Contrasts, ...]:
     """Return contrasts of each attribute for queries, for Laplace (1) or Gaussian noise (2): public.
 
     Where values of an attribute are all treated alike, its contrasts are even. For others the error is, the noise on
     all residuals being what it would be for even contrasts, a sum over the queries along the attribute: the best for
     that sum are found, for Gaussian noise those of the least error of all (`best_contrasts`), for Laplace noise
-    those of halves (`contrasts_of_halves`), in whole numbers that leave room for counts of 2**38 rows.
+    those of halves (`contrasts_of_halves`), in whole numbers that leave room for counts of 2**38 rows. Attributes of
+    which the same is asked share what is found. ``show`` is told each attribute before it is searched for.
     """
     found: list[Contrasts] = [EvenContrasts(size) for size in sizes]
     asked = [a for a in _with_ranges(blocks) if 2 < sizes[a] <= LARGEST_ATTRIBUTE]
@@ -66,14 +72,28 @@ def find_contrasts(
     gains = gains_of(blocks, weights, along)
     noise = {space: _variance(gain, space, found, order) for space, gain in gains.items()}
     room = _room(sizes, blocks, asked)
+    searched = list[tuple[int, Floats, Contrasts]]()
     for a in asked:
         gram = np.zeros((sizes[a], sizes[a]))
         for block in blocks:
             if a in block.attributes:
                 own = {space: noise[space] for space in parts_of([_varying(block, found)])}
                 gram += weights[block.part] * block.gram(block.attributes.index(a), own, along)
-        found[a] = _best(gram, order, max(room[a], sizes[a] - 1))
+        gram /= float(np.trace(gram)) or 1.0
+        largest = max(room[a], sizes[a] - 1)
+        alike = (made for most, of, made in searched if most == largest and _same(of, gram))
+        made = next(alike, None)
+        if made is None:
+            show(a)
+            made = _best(gram, order, largest)
+            searched.append((largest, gram, made))
+        found[a] = made
     return tuple(found)
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    """Return whether two matrices are the same but for rounding."""
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=0.0)
 
 
 def _best(gram: Floats, order: Order, largest: int) -> Contrasts:

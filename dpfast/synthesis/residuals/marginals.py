@@ -311,7 +311,12 @@ def plan_marginals(
     asked, blocks = read_workload(workload, domain)
     of = "marginal" if isinstance(asked, Marginals) else "part of the workload"
     own = read_weights(weights, blocks[-1].part + 1, of)
-    plan = plan_queries(domain.shape, blocks, own, budget, relation)
+    with TerminalLine() as line:
+
+        def show(attribute: int) -> None:
+            line(f"finding what to measure of {domain.names[attribute]}")
+
+        plan = plan_queries(domain.shape, blocks, own, budget, relation, show)
     names = tuple(tuple(domain.names[place] for place in held) for held in plan.asked)
     return MarginalsPlan(domain, asked, names, relation, budget, plan, blocks)
 

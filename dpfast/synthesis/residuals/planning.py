@@ -20,7 +20,7 @@ the epsilons a_T / b_T add up, and the least sum has b_T**3 in proportion to a_T
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -41,6 +41,7 @@ from dpfast.mechanisms.noise.integer_noise import (
     laplace_of_epsilon,
     scale_within,
 )
+from dpfast.progress import silent
 from dpfast.strategies.contrasts import Contrasts
 from dpfast.strategies.marginal_spaces import parts_of
 from dpfast.strategies.strategy import Order
@@ -107,9 +108,9 @@ class ResidualPlan:
         """The variance of the noise on each number of a residual, with what rounding to whole numbers adds."""
         return {space: noise.deviation**2 if noise else 0.0 for space, noise in self.noises.items()}
 
-    @cached_property
+    @property
     def along(self) -> Along:
-        """What queries of each attribute make of noise."""
+        """What queries of each attribute make of noise: anew for each use, as it keeps the queries that it is asked."""
         return Along(self.contrasts)
 
     def spaces_of(self, attributes: Attributes) -> list[Attributes]:
@@ -163,6 +164,7 @@ def plan_queries(
     weights: Sequence[float],
     budget: Budget,
     neighbors: Neighbors,
+    show: Callable[[int], object] = silent,
 ) -> ResidualPlan:
     """Return the plan of the least weighted sum of the variances of all queries, of the contrasts that are found.
 
@@ -176,10 +178,12 @@ def plan_queries(
         Of all of them.
     neighbors
         Which data are neighbours.
+    show
+        Called with the number of each attribute whose contrasts are searched for: of 1,024 values that takes seconds.
 
     """
     order: Order = 1 if budget.kind == "epsilon" and not budget.delta_units else 2
-    contrasts = find_contrasts(sizes, blocks, weights, order)
+    contrasts = find_contrasts(sizes, blocks, weights, order, show)
     gains = gains_of(blocks, weights, Along(contrasts))
     if neighbors == "replace":
         del gains[()]

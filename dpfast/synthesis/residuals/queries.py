@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dpfast.errors import ParameterError
 from dpfast.strategies.axes import bounds_of, terms_of
 from dpfast.strategies.contrasts import Contrasts, means_of
+from dpfast.workloads.bounds import count_both
 from dpfast.workloads.cells import Identity, Total
 from dpfast.workloads.kronecker import Kronecker
 from dpfast.workloads.marginals import Marginals
@@ -38,8 +39,6 @@ Floats = NDArray[np.float64]
 
 PLACE = ""
 """What a frame calls the places of answers: as no column is called."""
-#: Rows of a matrix are formed so many numbers at a time.
-_NUMBERS_AT_ONCE = 2**22
 
 
 class Along:
@@ -222,12 +221,7 @@ class Rectangular(Block):
                 own = [part[other] for part, other in zip(parts, self._others(space), strict=True)]
                 importance += variance * np.prod([one for at, one in enumerate(own) if at != place], axis=0)
         axis = self.axes[place]
-        out = np.zeros((axis.cells, axis.cells))
-        step = max(1, _NUMBERS_AT_ONCE // axis.cells)
-        for start in range(0, len(axis), step):
-            rows = axis.rows(start, min(start + step, len(axis))).astype(np.float64)
-            out += (rows.T * importance[start : start + step]) @ rows
-        return out
+        return count_both(axis.lower[:, None], axis.upper[:, None], axis.shape, importance)
 
 
 def blocks_of(workload: Workload) -> list[Block]:
