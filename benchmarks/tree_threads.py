@@ -18,10 +18,11 @@ from typing import Any
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.census import SIZES, make_records
 from dpfast.graphical import tree_marginals, tree_weights
 from dpfast.graphical.views import View
 from dpfast.threads import share
+
+from .census import SIZES, make_records
 
 __all__ = ["main"]
 

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 import dpfast as dpf
-from benchmarks.wide_tables import domain_of, make_table
+
+from .wide_tables import domain_of, make_table
 
 __all__ = ["main", "measured", "rounds_by_default"]
 
