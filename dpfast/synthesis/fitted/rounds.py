@@ -100,7 +100,7 @@ class Rounds:
         selection_share: Share | None,
         total_share: Share,
         repeat: bool,
-        charged_whole: bool,
+        charged_whole: bool = False,
     ) -> None:
         groups = len(queries.offsets) - 1
         repeat = REPEAT.read("repeat", repeat)
