@@ -109,10 +109,12 @@ def in_both(work: Callable[[], Any]) -> list[str]:
     os.write(writing, f"{said}\n".encode())
     if os.getpid() != own:
         os._exit(0)
-    os.wait()
+    _, status = os.wait()
     os.close(writing)
     with open(reading) as lines:
-        return sorted(lines.read().splitlines())
+        heard = sorted(lines.read().splitlines())
+    assert len(heard) == 2, f"{heard} were heard; a process ended with {os.waitstatus_to_exitcode(status)}"
+    return heard
 
 
 def forks_once() -> Callable[..., None]:
