@@ -77,7 +77,7 @@ def run_charged(run: Callable[[], _Result], cost: str, ledger: Ledger, ledger_pa
             message = "interrupted; nothing was charged"
         raise CommandError(message, ExitCode.INTERRUPTED) from None
     except BudgetExceededError as error:
-        if ledger.history().is_empty():
+        if not ledger._state().entries:  # one row is read for it, not the whole history
             mend = f"{ledger_path} holds no charge: if its budget is a mistake, delete it, and create it again"
         else:
             mend = f"dpfast ledger show {ledger_path} lists what was spent"
