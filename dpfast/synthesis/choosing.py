@@ -28,7 +28,7 @@ from dpfast.strategies.product import Product
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.ahp import clustered, noises_of_clusters
 from dpfast.synthesis.histograms.clear_cells import clear_cells
-from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
+from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.looking import FULL, Look, Seen
 from dpfast.synthesis.histograms.sums_of_boxes import with_sums_of_boxes
 from dpfast.synthesis.histograms.tables import cells_of_tables
@@ -42,11 +42,10 @@ from dpfast.workloads.workload import OwnQueries
 
 __all__ = ["estimate_histogram"]
 
-#: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error...
+#: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error
+#: (marginals in the plane always, as the noise is taken out of them)...
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
-#: ...or fewer for marginals, as the noise is taken out of them: in the plane...
-_RECORDS_FOR_MARGINALS = 70.0
-#: ...over three axes or more, and there where tables share attributes...
+#: ...or so many over three axes or more, and there where tables share attributes...
 _RECORDS_FOR_TABLES, _RECORDS_FOR_SHARED = 10.0, 20.0
 #: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
@@ -75,9 +74,12 @@ _CROWDED_TABLES = 0.2
 #: Any other closed form they take from so many records a cell on.
 _CROWDED = 2.0
 _MOST_AXES = 2
+#: Noise of a smaller deviation leaves nearly all whole numbers as they are, and the choice to closed forms alone (the
+#: second: for wide queries, whose answers sum over many cells).
+_LITTLE_NOISE, _LITTLE_NOISE_FOR_WIDE = 0.5, 0.1
 #: Fewer records than the first, in scales of the noise that the rest of the budget buys, are counted and nothing else.
-#: Where there are fewer than the second, the third is the share of the rest that counts them again before that.
-_FEW, _CLEARLY_MORE, _DOUBT = 20.0, 60.0, 0.1
+#: Where there seem to be fewer than the second, the third is the share of the rest that counts them again before that.
+_FEW, _CLEARLY_MORE, _DOUBT = 17.0, 60.0, 0.2
 
 
 def estimate_histogram(
@@ -141,11 +143,12 @@ def estimate_histogram(
     form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
     one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
     without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
-    near to a closed form this is taken if there are 200 times as many records as it errs. Marginals are measured as
-    tables if there are 70 times as many (``"marginals without noise"``): what the entries of each are expected to hold
-    given all of them is found as for cells, and their product, or their least squares where an attribute is in several
-    tables, is the estimate. Noise that leaves nearly all whole numbers as they are (epsilon above about 4) leaves the
-    choice to closed forms alone.
+    near to a closed form this is taken if there are 200 times as many records as it errs. Marginals in the plane are
+    measured as tables (``"marginals without noise"``): what the entries of each are expected to hold given all of them
+    is found as for cells, and their product, or their least squares where an attribute is in several tables, is the
+    estimate. Noise that leaves nearly all whole numbers as they are leaves the choice to closed forms alone: epsilon
+    above about 2.3, or 5.3 where queries sum over many cells. What cells are expected to hold is then told by how often
+    each number is seen (`dpfast.synthesis.histograms.whole_numbers`).
 
     Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
     form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate. Fewer
@@ -161,9 +164,9 @@ def estimate_histogram(
     Where fewer cells than that are full, fewer records are enough, in proportion, down to 150 scales a cell. Marginals
     need five times as many.
 
-    Fewer than 20 records at the tree's root, in scales of the noise that is left, are counted once more with the rest
-    of the budget and spread evenly (``"number of records"``): nothing else could be seen of them. From 20 to 60 a tenth
-    of the rest counts them once more before that is decided.
+    Fewer than 60 records at the tree's root, in scales of the noise that is left, are counted once more with a fifth
+    of it. If they are fewer than 17 then, the rest of the budget counts them again, and they are spread evenly
+    (``"number of records"``): nothing else could be seen of them.
 
     References
     ----------
@@ -248,7 +251,7 @@ class _Choice:
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
         axes, workload = len(task.workload.shape), task.workload
-        if task.noise(PARTS).deviation < LEAST_DEVIATION:
+        if task.noise(PARTS).deviation < (_LITTLE_NOISE_FOR_WIDE if is_wide(workload) else _LITTLE_NOISE):
             return cls(*_taken(_considered(task, 0), workload))
         if not is_wide(workload):
             root = ROOT_PARTS if task.neighbors == "add_remove" else 0
@@ -272,7 +275,7 @@ class _Choice:
             factor, power = _FULL_CELLS[axes]
             full_cells = factor * task.cells**power
         elif isinstance(taken.strategy, MarginalTables):
-            least = _RECORDS_FOR_MARGINALS * taken.rmse
+            least = -math.inf
             a_full_cell *= _TIMES_FOR_MARGINALS
         else:
             least = _MANY_RECORDS * taken.rmse
@@ -305,7 +308,7 @@ class _Choice:
 
 def _grown(tree: Tree, prepared: Prepared, show: Callable[[str], object]) -> Estimate:
     """Return the estimate by a tree whose root is measured, or by the number of records alone if they are few."""
-    if prepared.records is None and _FEW <= tree.signal < _CLEARLY_MORE:
+    if prepared.records is None and tree.signal < _CLEARLY_MORE:
         tree.count_again(_DOUBT)
     few = prepared.records is None and tree.signal < _FEW
     if few:

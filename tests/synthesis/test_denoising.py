@@ -144,7 +144,8 @@ def test_any_cells_give_numbers_that_are_not_negative(shape, value, mechanism):
 
 def test_noise_that_changes_next_to_nothing_is_left():
     noisy = np.array([5.0, 0.0, -1.0, 17.0])
-    assert denoised(noisy, laplace_of_scale(0.1, 1)).tolist() == [5.0, 0.0, 0.0, 17.0]
+    assert denoised(noisy, laplace_of_scale(0.1, 1)) == pytest.approx([5.0, 0.0, 0.0, 17.0])
+    assert denoised(noisy, laplace_of_scale(2.0, 1), weight=20) == pytest.approx([5.0, 0.0, 0.0, 17.0])
 
 
 def test_threads_change_nothing():

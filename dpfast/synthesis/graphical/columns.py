@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
-from dpfast.synthesis.histograms.denoising import LEAST_DEVIATION, denoised
+from dpfast.synthesis.histograms.denoising import denoised
+from dpfast.synthesis.histograms.whole_numbers import expected_wholes, is_rare
 
 __all__ = ["restored_column"]
 
@@ -42,8 +43,8 @@ def restored_column(noisy: Floats, noise: IntegerNoise, total: float) -> Floats:
         What they add up to, above 0.
 
     """
-    if noise.deviation < LEAST_DEVIATION:
-        return nearest_of_total(noisy, total)
+    if is_rare(noise):
+        return nearest_of_total(expected_wholes(noisy, noise), total)
     return nearest_of_total((denoised(noisy, noise, threads=1) + _of_one_law(noisy, noise.deviation)) / 2.0, total)
 
 

@@ -17,6 +17,7 @@ from dpfast.kernels.histograms.pieces import (
     weigh_pieces,
 )
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
+from dpfast.synthesis.histograms.whole_numbers import expected_wholes, is_rare
 from dpfast.threads import share, thread_count
 
 __all__ = ["LARGEST_BITS", "LEAST_DEVIATION", "denoised", "order_of_tree"]
@@ -101,7 +102,8 @@ def denoised(
     even or uneven, but for some spikes: see `dpfast.kernels.histograms.pieces`. How likely splits, kinds and spikes are
     is learned from the noisy cells (expectation and maximization); then all trees are averaged by their probabilities,
     in two passes, and some shifts of the histogram against the tree. O(d log d) steps for d cells. Cells that were
-    measured times a ``weight`` have that much less noise.
+    measured times a ``weight`` have that much less noise. Where noise changes few cells at all, it is told by how often
+    each number is seen instead: `dpfast.synthesis.histograms.whole_numbers`.
 
     References
     ----------
@@ -109,6 +111,8 @@ def denoised(
     (1995) for shifts; Rissanen (1983) for prices.
 
     """
+    if is_rare(noise, weight):
+        return expected_wholes(noisy, noise, weight)
     if noise.deviation < LEAST_DEVIATION * weight:
         return np.maximum(noisy, 0.0)
     if sum((side - 1).bit_length() for side in noisy.shape) > LARGEST_BITS:
