@@ -83,7 +83,7 @@ def test_the_sum_of_a_table_is_known_by_what_is_full_in_it(noise_of):
 
 @pytest.mark.statistical
 def test_few_records_in_one_cell_keep_their_number(seed):
-    """60 scales of the noise: of 150 means of nine runs the mean was .05 and the deviation .025: .3 is ten of these off.
+    """60 scales of the noise: of 150 means of nine runs the mean was .05, the deviation .025: .3 is ten of these off.
 
     While a table's sum was taken to have the noise of all its cells, it was .49.
     """
