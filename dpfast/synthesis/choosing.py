@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpfast.accounting.privacy_unit import Neighbors
 from dpfast.arguments import Threads
 from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import Payer
+from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.progress import TellStages, read_progress
 from dpfast.randomness import Random
 from dpfast.strategies.candidates import candidates
@@ -43,7 +44,7 @@ from dpfast.workloads.workload import OwnQueries
 __all__ = ["estimate_histogram"]
 
 #: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error
-#: (marginals in the plane always, as the noise is taken out of them)...
+#: (marginals in the plane unless there are next to none, as the noise is taken out of them)...
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or so many over three axes or more, and there where tables share attributes...
 _RECORDS_FOR_TABLES, _RECORDS_FOR_SHARED = 10.0, 20.0
@@ -52,8 +53,9 @@ _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
 #: They take clear cells where the noise of the full ones adds up to at most this part of a closed form's error...
 _LITTLE = 0.5
 #: ...and there are so many records for each full cell, in scales of the noise. Where fewer cells are full than that
-#: allows, fewer records do, in proportion, down to a tenth. Marginals, whose closed forms err less, need five times it.
-_RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_FOR_MARGINALS = 1500.0, 0.1, 5.0
+#: allows, fewer records do, in proportion, down to a tenth. Marginals in the plane, whose closed forms err less, need
+#: five times it; over more axes, where those err more, half of it will do.
+_RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_IN_THE_PLANE, _TIMES_FOR_TABLES = 1500.0, 0.1, 5.0, 0.5
 #: Over three axes or more, clusters of cells are taken where at most this part of so many cells is full, and there are
 #: so many times as many records for each of them as where none is.
 _HEAVY_CELLS, _HEAVY = 0.08, 1.5
@@ -80,6 +82,8 @@ _LITTLE_NOISE, _LITTLE_NOISE_FOR_WIDE = 0.5, 0.1
 #: Fewer records than the first, in scales of the noise that the rest of the budget buys, are counted and nothing else.
 #: Where there seem to be fewer than the second, the third is the share of the rest that counts them again before that.
 _FEW, _CLEARLY_MORE, _DOUBT = 17.0, 60.0, 0.2
+#: By so many deviations of a look there are more than few.
+_SURELY = 3.0
 
 
 def estimate_histogram(
@@ -144,11 +148,14 @@ def estimate_histogram(
     one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
     without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
     near to a closed form this is taken if there are 200 times as many records as it errs. Marginals in the plane are
-    measured as tables (``"marginals without noise"``): what the entries of each are expected to hold given all of them
-    is found as for cells, and their product, or their least squares where an attribute is in several tables, is the
-    estimate. Noise that leaves nearly all whole numbers as they are leaves the choice to closed forms alone: epsilon
-    above about 2.3, or 5.3 where queries sum over many cells. What cells are expected to hold is then told by how often
-    each number is seen (`dpfast.synthesis.histograms.whole_numbers`).
+    then measured as tables (``"marginals without noise"``), however few records there are, unless they are next to
+    none (see below): what the entries of each are expected to hold given all of them is found as for cells, and their
+    product, or their least squares where an attribute is in several tables, is the estimate.
+
+    Laplace noise that leaves nearly all whole numbers as they are leaves the choice to closed forms alone: epsilon
+    above about 2.3, or 5.3 where queries sum over many cells (twice that under "replace"). What cells are expected to
+    hold under noise of a deviation below a half is told by how often each number is seen
+    (`dpfast.synthesis.histograms.whole_numbers`).
 
     Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
     form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate. Fewer
@@ -157,14 +164,16 @@ def estimate_histogram(
     cells are full and hold much more than the rest, but not nearly all, three quarters of what the look leaves measure
     cells, and one quarter clusters of them (`ahp`: ``"clusters of cells"``).
 
-    Where few cells are full and hold nearly all records, such queries take cells that are measured one by one, and
-    those that are not clearly full are 0 (``"clear cells"``). Few are so many that their noise adds up to at most half
-    of what the closed form errs. They hold nearly all records if there are 1500 scales of the noise for each full cell:
-    a cell of fewer than ten scales counts as full in part, so that records elsewhere would make the full cells more.
-    Where fewer cells than that are full, fewer records are enough, in proportion, down to 150 scales a cell. Marginals
-    need five times as many.
+    Where few cells are full and hold nearly all records, such queries take cells that are measured one by one
+    (``"clear cells"``); those that are not clearly full are 0, or all alike if surely some records are in them. Few are
+    so many that their noise adds up to at most half of what the closed form errs. They hold nearly all records if there
+    are 1500 scales of the noise for each full cell: a cell of fewer than ten scales counts as full in part, so that
+    records elsewhere would make the full cells more. Where fewer cells than that are full, fewer records are enough, in
+    proportion, down to 150 scales a cell. Marginals in the plane need five times as many, and queries over three axes
+    or more half as many.
 
-    Fewer than 60 records at the tree's root, in scales of the noise that is left, are counted once more with a fifth
+    A twentieth of the budget counts records at the tree's root, also for marginals in the plane where the look leaves
+    it open whether they are few. Fewer than 60, in scales of the noise that is left, are counted once more with a fifth
     of it. If they are fewer than 17 then, the rest of the budget counts them again, and they are spread evenly
     (``"number of records"``): nothing else could be seen of them.
 
@@ -202,12 +211,16 @@ def estimate_histogram(
         elif choice.is_heavy(seen):
             return _clustered(task, prepared, choice.look, threads, show)
         elif not choice.is_closed(seen):
-            return _grown(Tree(task, prepared, noise, choice.look.spent(task)), prepared, show)
+            tree = Tree(task, prepared, noise, choice.look.spent(task))
+            few = _are_few(tree, prepared)
+            if few or not choice.if_few:
+                return _grown(tree, show, few=few)
+            taken, records = choice.if_few[tree.left], tree.records
     elif choice.least:
         tree = Tree(task, prepared, noise)
-        records = float(tree.levels[0].value[0]), float(tree.levels[0].variance[0])
+        records = tree.records
         if records[0] < choice.least:
-            return _grown(tree, prepared, show)
+            return _grown(tree, show, few=_are_few(tree, prepared))
     show("measuring cells")
     keeps_noise = choice.keeps_noise and not is_clear
     return _measured(task, prepared, taken, records, threads, is_clear=is_clear, keeps_noise=keeps_noise)
@@ -229,6 +242,9 @@ class _Choice:
         Counts full cells and records. Where it is None, the root of a tree counts records, unless ``least`` is 0.
     full_cells
         From how many full cells on the strategy is taken, whatever the number of records.
+    if_few
+        Where tables are taken in any case, but few records are to be counted before: by the thousandths that are left
+        then, the strategy that is taken unless there are next to none.
     cells
         The strategy that measures every cell by itself, if clear cells may be taken.
     few_cells
@@ -243,6 +259,7 @@ class _Choice:
     least: float = 0.0
     look: Look | None = None
     full_cells: float = math.inf
+    if_few: dict[int, Considered] = field(default_factory=dict)
     cells: Considered | None = None
     few_cells: float = 0.0
     records_a_full_cell: float = math.inf
@@ -251,7 +268,7 @@ class _Choice:
     def of(cls, task: Task) -> _Choice:
         """Consider all strategies for what the budget leaves."""
         axes, workload = len(task.workload.shape), task.workload
-        if task.noise(PARTS).deviation < (_LITTLE_NOISE_FOR_WIDE if is_wide(workload) else _LITTLE_NOISE):
+        if _is_little(task.noise(PARTS), wide=is_wide(workload)):
             return cls(*_taken(_considered(task, 0), workload))
         if not is_wide(workload):
             root = ROOT_PARTS if task.neighbors == "add_remove" else 0
@@ -267,21 +284,34 @@ class _Choice:
         among = _considered(task, look.spent(task))
         taken, keeps_noise = _taken(among, workload)
         least, full_cells, a_full_cell = math.inf, math.inf, _RECORDS_A_FULL_CELL
+        if_few: dict[int, Considered] = {}
         if axes > _MOST_AXES:
             least = _times_for_tables(taken) * taken.rmse
-            a_full_cell *= _TIMES_FOR_MARGINALS
+            a_full_cell *= _TIMES_FOR_TABLES
         elif taken.rmse > _MUCH_LESS * _least_nested(among):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
             factor, power = _FULL_CELLS[axes]
             full_cells = factor * task.cells**power
         elif isinstance(taken.strategy, MarginalTables):
-            least = -math.inf
-            a_full_cell *= _TIMES_FOR_MARGINALS
+            a_full_cell *= _TIMES_IN_THE_PLANE
+            least, if_few = cls._for_few_records(task, look) if task.neighbors == "add_remove" else (-math.inf, {})
         else:
             least = _MANY_RECORDS * taken.rmse
         cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
         few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
-        return cls(taken, keeps_noise, least, look, full_cells, cells, few, a_full_cell)
+        return cls(taken, keeps_noise, least, look, full_cells, if_few, cells, few, a_full_cell)
+
+    @staticmethod
+    def _for_few_records(task: Task, look: Look) -> tuple[float, dict[int, Considered]]:
+        """Return up to which number of records a look leaves it open whether they are few, and what is taken then.
+
+        By the thousandths that the root of a tree leaves, measured once or twice.
+        """
+        least = _CLEARLY_MORE * task.noise(PARTS).deviation / math.sqrt(2.0)
+        least += _SURELY * task.noise(look.parts_for_records).deviation
+        once = PARTS - look.spent(task) - ROOT_PARTS
+        lefts = once, once - max(round(_DOUBT * once), 1)
+        return least, {left: _taken(_considered(task, PARTS - left), task.workload)[0] for left in lefts}
 
     def is_sparse(self, seen: Seen) -> bool:
         """Whether a look says that clear cells are taken."""
@@ -306,11 +336,25 @@ class _Choice:
         return seen.records[0] >= self.least or seen.full_cells >= self.full_cells
 
 
-def _grown(tree: Tree, prepared: Prepared, show: Callable[[str], object]) -> Estimate:
-    """Return the estimate by a tree whose root is measured, or by the number of records alone if they are few."""
-    if prepared.records is None and tree.signal < _CLEARLY_MORE:
+def _is_little(noise: IntegerNoise, *, wide: bool) -> bool:
+    """Whether Laplace noise leaves nearly all whole numbers as they are."""
+    return noise.mechanism == "laplace" and noise.deviation < (_LITTLE_NOISE_FOR_WIDE if wide else _LITTLE_NOISE)
+
+
+def _are_few(tree: Tree, prepared: Prepared) -> bool:
+    """Whether there are next to no records, by the root of a tree, which is measured once more if there seem to be few.
+
+    Where their number is public, it tells what boxes hold, however few they are.
+    """
+    if prepared.records is not None:
+        return False
+    if tree.signal < _CLEARLY_MORE:
         tree.count_again(_DOUBT)
-    few = prepared.records is None and tree.signal < _FEW
+    return tree.signal < _FEW
+
+
+def _grown(tree: Tree, show: Callable[[str], object], *, few: bool) -> Estimate:
+    """Return the estimate by a tree whose root is measured, or by the number of records alone if they are few."""
     if few:
         tree.count_again(1.0)
     else:
@@ -416,7 +460,7 @@ def _measured(
         noisy = draw_cells(*drawn).reshape(shape)
         name, cells = "clear cells" if is_clear else "cells without noise", denoised(noisy, noise, threads)
         if is_clear:
-            cells = clear_cells(cells, noisy, noise.deviation)
+            cells = clear_cells(cells, noisy, noise.deviation, records)
         elif is_wide(task.workload):
             cells = with_sums_of_boxes(cells, noisy, noise.deviation)
     elif isinstance(strategy, MarginalTables):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from fractions import Fraction
 
@@ -148,7 +149,7 @@ def test_few_heavy_cells_on_even_ground_are_clusters(monkeypatch, neighbors, mov
     """
     shape, workload = (12, 10, 8, 6), dpf.workloads.marginals((12, 10, 8, 6), k=2)
     counts, squares = np.ones(shape, np.int64), np.zeros(2)
-    counts[3, 4, 5, 2] = counts[8, 1, 0, 3] = 30_000
+    counts[3, 4, 5, 2] = counts[8, 1, 0, 3] = 12_000
     for seed in range(4):
         columns = drawn(monkeypatch)
         given = {"epsilon": 0.03, "neighbors": neighbors, "random": SeededRandom(seed)}
@@ -160,6 +161,21 @@ def test_few_heavy_cells_on_even_ground_are_clusters(monkeypatch, neighbors, mov
         closed = dpf.matrix_mechanism(counts, workload, **given)
         squares += [(workload.answer(estimate.histogram - counts) ** 2).sum() for estimate in (own, closed)]
     assert squares[0] < squares[1] / 2, squares
+
+
+def test_heavier_cells_on_even_ground_are_clear_cells_that_keep_the_ground():
+    """The ground is 5,760 records, 173 scales of the noise; with fixed seeds the squared error is at most an eighth."""
+    shape, workload = (12, 10, 8, 6), dpf.workloads.marginals((12, 10, 8, 6), k=2)
+    counts, squares, ground = np.ones(shape, np.int64), np.zeros(2), 0.0
+    counts[3, 4, 5, 2] = counts[8, 1, 0, 3] = 300_000
+    for seed in range(6):
+        own = dpf.estimate_histogram(counts, workload, epsilon=0.03, random=SeededRandom(seed))
+        assert own.rounds["method"].to_list() == ["clear cells"]
+        ground += float(np.median(own.histogram)) / 6.0
+        closed = dpf.matrix_mechanism(counts, workload, epsilon=0.03, random=SeededRandom(seed))
+        squares += [(workload.answer(estimate.histogram - counts) ** 2).sum() for estimate in (own, closed)]
+    assert 0.5 < ground < 1.5
+    assert squares[0] < squares[1] / 8, squares
 
 
 def test_clear_cells_are_not_taken_where_records_lie_elsewhere():
@@ -241,11 +257,61 @@ def test_tables_of_many_axes_take_the_tree_only_where_records_are_few(k):
     assert k < 3 or abs(estimate.histogram.max() - 10**6) < 15 * 11 / 0.1
 
 
-@pytest.mark.parametrize("records", [0, 1, 1_000])
-def test_marginals_in_the_plane_are_measured_as_tables_however_few_records_there_are(records):
+@pytest.mark.parametrize(
+    ("records", "method"),
+    [(0, "number of records"), (1, "marginals without noise"), (1_000, "marginals without noise")],
+)
+def test_marginals_in_the_plane_are_measured_as_tables_unless_there_is_next_to_nothing(records, method):
     workload, counts = dpf.workloads.marginals((32, 32), k=1), np.full((32, 32), records)
     estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(1))
-    assert estimate.rounds["method"].to_list() == ["marginals without noise"]
+    assert estimate.rounds["method"].to_list() == [method]
+
+
+def test_few_records_and_tables_cost_the_budget_together(monkeypatch):
+    """Soundness rule 10, in rationals: the looks, the root, what counts it again, and tables of weight 1."""
+    workload, kinds = dpf.workloads.marginals((32, 32), k=1), set()
+    for seed, records in itertools.product(range(8), (0, 200, 400, 1_000, 5_000)):
+        columns = drawn(monkeypatch)
+        counts = np.zeros((32, 32), np.int64)
+        counts[3, 4] = records
+        estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(seed))
+        spent = sum(1 / Fraction(float(scales.flat[0])) for _, scales in columns)
+        assert Fraction(98, 1000) < spent <= Fraction(1, 10)
+        kinds.add((estimate.rounds["method"][0], sum(values.size == 1 for values, _ in columns)))
+    assert {("number of records", 5), ("marginals without noise", 2), ("marginals without noise", 3)} <= kinds
+    assert {count for name, count in kinds if name == "marginals without noise"} <= {2, 3, 4}
+
+
+def test_level_tables_of_few_records_keep_their_number():
+    """400 records in 64 x 64 cells at epsilon 0.1; with fixed seeds. Tables alone take nearly all of them for noise."""
+    counts = np.random.default_rng(5).multinomial(400, np.full(4096, 1 / 4096)).reshape(64, 64)
+    workload, errors = dpf.workloads.marginals((64, 64), attributes=[(), (0,), (1,)]), []
+    for seed in range(20):
+        estimate = dpf.estimate_histogram(counts, workload, epsilon=0.1, random=SeededRandom(seed))
+        errors.append(np.sqrt(np.mean((estimate.answers - workload.answer(counts)) ** 2)))
+    assert np.mean(errors) < 13.0
+
+
+@pytest.mark.parametrize("shape", [(4096,), (64, 64)])
+def test_more_rho_is_no_more_error(shape):
+    """With fixed seeds, over the budgets where rounded Gaussian noise fades out: never twice the error before."""
+    counts = np.zeros(4096, np.int64)
+    counts[1000:1040] = 7
+    errors = []
+    for rho in (1.0, 2.0, 4.0, 4.5, 8.0, 20.0, 50.0, 200.0):
+        squares = [
+            np.mean(
+                (
+                    dpf.estimate_histogram(counts.reshape(shape), rho=rho, random=SeededRandom(seed)).histogram
+                    - counts.reshape(shape)
+                )
+                ** 2
+            )
+            for seed in range(4)
+        ]
+        errors.append(np.sqrt(np.mean(squares)))
+    for before, after in itertools.pairwise(errors):
+        assert after <= 2.0 * before + 0.05, errors
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 1.0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,7 +29,7 @@ def with_noise(counts, noise, seed, weight=1):
         (laplace_of_scale(1.0, 1), 4, True),
         (gaussian_of_scale(0.2, 1), 1, True),
         (gaussian_of_scale(0.6, 1), 1, False),
-        (laplace_of_scale(0.25, 1), 17, False),
+        (laplace_of_scale(0.25, 1), 257, False),
     ],
     ids=str,
 )
@@ -44,7 +42,7 @@ def test_ones_are_noise_where_most_cells_are_empty_and_records_where_many_have_o
     empty = np.zeros(10_000, np.int64)
     empty[[3, 77]] = [900, 31]
     found = expected_wholes(with_noise(empty, RARE, 1), RARE)
-    assert np.linalg.norm(found - empty) < 2.0
+    assert np.linalg.norm(found - empty) < 4.0, "a fifth of the noise"
     alone = np.random.default_rng(2).integers(0, 2, 10_000)
     found = expected_wholes(with_noise(alone, RARE, 2), RARE)
     assert np.linalg.norm(found - alone) < np.linalg.norm(with_noise(alone, RARE, 2) - alone)
@@ -59,8 +57,7 @@ def test_it_is_the_mean_by_the_law_that_makes_the_noisy_numbers_likeliest(noise)
     found = expected_wholes(noisy, noise)
     for value in (0.0, 1.0):
         truth = counts[noisy == value].mean()
-        assert found[noisy == value].max() == pytest.approx(truth, abs=0.03)
-        assert np.ptp(found[noisy == value]) == 0.0
+        assert found[noisy == value] == pytest.approx(truth, abs=0.03)
 
 
 @pytest.mark.parametrize("weight", [4, 5, 16])
@@ -83,15 +80,30 @@ def test_numbers_measured_times_a_weight_become_whole_again(weight):
 def test_any_numbers_give_numbers_near_them(values, scale, mechanism):
     noise = laplace_of_scale(scale, 1) if mechanism == "laplace" else gaussian_of_scale(scale, 1)
     noisy = np.array(values)
-    with np.errstate(invalid="raise", over="raise", divide="raise"):
+    with np.errstate(all="raise"):
         found = expected_wholes(noisy, noise)
     assert found.shape == noisy.shape
     assert (found >= 0.0).all()
     near = np.abs(noisy) <= 32
     assert (found[~near] == np.maximum(noisy[~near], 0.0)).all()
-    assert (np.abs(found - np.maximum(noisy, 0.0))[near] <= 40.0).all()
-    for one, other in itertools.combinations(range(noisy.size), 2):
-        assert (noisy[one] != noisy[other]) or found[one] == found[other]
+    assert (np.abs(found - np.maximum(noisy, 0.0))[near] <= 9.0).all()
+
+
+@pytest.mark.parametrize("epsilon", [2.7, 5.0])
+def test_ones_are_kept_where_others_are_around(epsilon):
+    """A block of single records in an empty plane; at the seeds given, one law errs 1.25 times as much."""
+    counts = np.zeros((64, 64), np.int64)
+    counts[20:36, 20:36] = np.random.default_rng(1).poisson(1.0, (16, 16))
+    noise, errors = laplace_of_scale(1.0 / epsilon, 1), np.zeros(2)
+    for seed in range(10):
+        noisy = with_noise(counts.reshape(-1), noise, seed).reshape(64, 64)
+        shuffled = np.random.default_rng(seed).permutation(4096)
+        scattered = expected_wholes(noisy.reshape(-1)[shuffled].reshape(64, 64), noise).reshape(-1)
+        errors += [
+            np.linalg.norm(expected_wholes(noisy, noise) - counts),
+            np.linalg.norm(scattered - counts.reshape(-1)[shuffled]),
+        ]
+    assert errors[0] < errors[1] / 1.25
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 2)])

@@ -34,9 +34,9 @@ def cells_of_tables(
     """Return cells whose marginals are what the tables of a strategy are expected to hold, given all with noise.
 
     Each table is a histogram of its own, and `denoised` takes the noise out of it. Where no attribute is in two tables
-    the cells are the product of all tables, scaled to the same total: 0 or more. That is the mean of what all tables
-    and ``records`` say, each by its precision. Else they are the least squares of `MarginalTables.reconstruct`, and
-    may be negative. Nothing is looked at but what was measured and paid for.
+    the cells are the product of all tables, brought to the same total: 0 or more. That is the mean of what all tables
+    and ``records`` say, by `_total`. Else they are the least squares of `MarginalTables.reconstruct`, and may be
+    negative. Nothing is looked at but what was measured and paid for.
 
     Parameters
     ----------
@@ -48,27 +48,39 @@ def cells_of_tables(
         How many threads share the work.
 
     """
-    share, public = strategy.share_attributes, records is not None and records[1] == 0.0
-    tables, totals = [], [] if records is None else [records]
-    for attributes, weight, column in zip(strategy.attributes, strategy.weights, noisy, strict=True):
-        shape = tuple(strategy.shape[axis] for axis in attributes)
-        table = np.asarray(column, np.float64).reshape(shape) / weight
-        variance = table.size * (noise.deviation / weight) ** 2
-        if attributes and not (share or public):
-            variance = min(_variance_of_sum(table, noise, threads, weight), variance)
-        if attributes:
-            table = denoised(table, noise, threads, weight)
-        tables.append(table)
-        totals.append((float(table.sum()), variance))
-    if share:
+    sides = [tuple(strategy.shape[axis] for axis in attributes) for attributes in strategy.attributes]
+    measured = [
+        np.asarray(column, np.float64).reshape(shape) / weight
+        for shape, weight, column in zip(sides, strategy.weights, noisy, strict=True)
+    ]
+    tables = [
+        denoised(table, noise, threads, weight) if table.ndim else table
+        for table, weight in zip(measured, strategy.weights, strict=True)
+    ]
+    if strategy.share_attributes:
         return strategy.reconstruct([weight * table for weight, table in zip(strategy.weights, tables, strict=True)])
-    total = _mean(totals)
+    unbiased, restored = [] if records is None else [records], []
+    for before, after, weight in zip(measured, tables, strategy.weights, strict=True):
+        whole = before.size * (noise.deviation / weight) ** 2
+        unbiased.append((float(before.sum()), whole))
+        if before.ndim and unbiased[0][1]:
+            restored.append((float(after.sum()), min(_variance_of_sum(before, noise, threads, weight), whole)))
+    total = _total(unbiased, restored)
     cells = np.full(strategy.shape, total / strategy.cells)
     for attributes, table in zip(strategy.attributes, tables, strict=True):
-        if attributes and table.sum() > 0.0:
-            sides = [side if axis in attributes else 1 for axis, side in enumerate(strategy.shape)]
-            cells *= table.reshape(sides) * (table.size / table.sum())
+        if attributes and total > 0.0:
+            shape = [side if axis in attributes else 1 for axis, side in enumerate(strategy.shape)]
+            cells *= _of_total(table, total).reshape(shape) * (table.size / total)
     return cells
+
+
+def _of_total(table: Floats, total: float) -> Floats:
+    """Return a table that adds up to a total above 0: what is too much is taken from each entry by its share of it.
+
+    What is missing goes to all entries alike: those that hold next to nothing may have lost it to the noise.
+    """
+    missing = total - float(table.sum())
+    return table + missing / table.size if missing >= 0.0 else table * (total / float(table.sum()))
 
 
 def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, weight: int) -> float:
@@ -77,8 +89,8 @@ def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, we
     Where most cells are empty the sum of the others has little noise. For Gaussian noise of variance v, the covariance
     of what cells hold, given all of the noisy ones, is v times the derivative of what they are expected to hold
     (Robbins 1956; Efron 2011). So the variance of their sum is v times by how much it grows when all noisy cells do.
-    For Laplace noise, and as what is learned of a table's pieces moves too, it is a guess. Nothing but the total's
-    precision depends on it. It is not below what one cell has.
+    For Laplace noise, and as what is learned of a table's pieces moves too, it is a guess. It is not below what one
+    cell has. It knows nothing of bias, which `_total` sees: a few records in each of many cells are taken for none.
     """
     deviation = noise.deviation / weight
     if noisy.size > _LARGEST_MOVED or is_rare(noise, weight):
@@ -88,11 +100,25 @@ def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, we
     return max((more - less) / (2.0 * step), 1.0) * deviation**2
 
 
-def _mean(values: Sequence[tuple[float, float]]) -> float:
-    """Return the mean of numbers by the precision of each, drawn to 0; one that is exact is taken as it is."""
-    exact = [value for value, variance in values if variance == 0.0]
-    if exact:
-        return max(exact[0], 0.0)
+def _total(unbiased: Sequence[tuple[float, float]], restored: Sequence[tuple[float, float]]) -> float:
+    """Return the number of records by numbers that are right on average, and by sums of what is expected of cells.
+
+    Each comes with its variance, and counts by its precision. A sum of expected cells may be biased: what the square of
+    its difference from the mean of the others has beyond that one's variance is taken for the square of its bias, and
+    for a part of its variance (DerSimonian, Laird 1986).
+    """
+    mean, variance = _mean(unbiased)
+    if variance == 0.0:
+        return max(mean, 0.0)
+    return drawn_to_none(
+        *_mean([(mean, variance), *((one, max(own, (one - mean) ** 2 - variance)) for one, own in restored)])
+    )
+
+
+def _mean(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean of numbers by the precision of each, and its variance; one that is exact is taken as it is."""
+    for value, variance in values:
+        if variance == 0.0:
+            return value, 0.0
     weights = np.array([1.0 / variance for _, variance in values])
-    mean = float(weights @ [value for value, _ in values]) / float(weights.sum())
-    return drawn_to_none(mean, 1.0 / float(weights.sum()))
+    return float(weights @ [value for value, _ in values]) / float(weights.sum()), 1.0 / float(weights.sum())

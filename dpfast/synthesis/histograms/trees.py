@@ -114,6 +114,16 @@ class Tree:
         root = self.levels[0]
         return float(self._signal(root, root.value)[0])
 
+    @property
+    def records(self) -> tuple[float, float]:
+        """The number of records by the root, and the variance of its noise."""
+        return float(self.levels[0].value[0]), float(self.levels[0].variance[0])
+
+    @property
+    def left(self) -> int:
+        """How many thousandths of the budget the root leaves."""
+        return int(self.levels[0].left[0])
+
     def count_again(self, share: float) -> None:
         """Spend a share of what is left, in whole thousandths, on the number of records, without a look at any part."""
         root = self.levels[0]
