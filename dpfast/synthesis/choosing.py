@@ -35,6 +35,7 @@ from dpfast.synthesis.histograms.sums_of_boxes import with_sums_of_boxes
 from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.histograms.trees import ROOT_PARTS, Tree
+from dpfast.synthesis.histograms.whole_numbers import is_rare
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
 from dpfast.workloads import Workload
@@ -146,7 +147,8 @@ def estimate_histogram(
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, but a strategy in closed
     form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
     one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
-    without noise stay near those of noisy ones: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
+    without noise stay near those of noisy ones, unless noise changes few cells:
+    `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
     near to a closed form this is taken if there are 200 times as many records as it errs. Marginals in the plane are
     then measured as tables (``"marginals without noise"``), however few records there are, unless they are next to
     none (see below): what the entries of each are expected to hold given all of them is found as for cells, and their
@@ -461,7 +463,7 @@ def _measured(
         name, cells = "clear cells" if is_clear else "cells without noise", denoised(noisy, noise, threads)
         if is_clear:
             cells = clear_cells(cells, noisy, noise.deviation, records)
-        elif is_wide(task.workload):
+        elif is_wide(task.workload) and not is_rare(noise):
             cells = with_sums_of_boxes(cells, noisy, noise.deviation)
     elif isinstance(strategy, MarginalTables):
         name = "marginals without noise"

@@ -150,8 +150,9 @@ def test_no_transcript_costs_more_than_rho(mechanism, name, relation, monkeypatc
 
 
 def _few_heavy_cells():
-    cells = np.ones((12, 10, 8, 6), np.int64)
-    cells[3, 4, 5, 2] = cells[8, 1, 0, 3] = 30_000
+    cells = np.zeros((12, 10, 8, 6), np.int64)
+    cells[:4] = 1
+    cells[3, 4, 5, 2] = cells[8, 1, 0, 3] = 5_000
     return cells
 
 

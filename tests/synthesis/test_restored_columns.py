@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_scale
-from dpfast.synthesis.graphical.columns import nearest_of_total, restored_column
+from dpfast.synthesis.graphical.columns import restored_column
+from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.testing import SeededRandom
 
 NOISES = [gaussian_of_scale(1e-3, 1), gaussian_of_scale(3.0, 1), gaussian_of_scale(900.0, 1), laplace_of_scale(40.0, 1)]

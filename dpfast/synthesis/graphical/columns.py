@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.synthesis.histograms.denoising import denoised
+from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import expected_wholes, is_rare
 
 __all__ = ["restored_column"]
@@ -71,13 +72,4 @@ def _of_one_law(noisy: Floats, deviation: float) -> Floats:
         places = near[first : first + _MOST_VALUES]
         shares = likely(places) * law
         found[places] = deviation * (shares @ grid) / shares.sum(axis=1)
-    return found
-
-
-def nearest_of_total(counts: Floats, total: float) -> Floats:
-    """Return the nearest counts that are 0 or more and add up to a total above 0 (Held, Wolfe, Crowder 1974)."""
-    descending = np.sort(counts)[::-1]
-    excess = (np.cumsum(descending) - total) / np.arange(1, counts.size + 1)
-    taken = excess[np.flatnonzero(descending >= excess)[-1]]
-    found: Floats = np.maximum(counts - taken, 0.0)
     return found

@@ -12,6 +12,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.levels import drawn_to_none
+from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import is_rare
 
 __all__ = ["cells_of_tables"]
@@ -34,9 +35,9 @@ def cells_of_tables(
     """Return cells whose marginals are what the tables of a strategy are expected to hold, given all with noise.
 
     Each table is a histogram of its own, and `denoised` takes the noise out of it. Where no attribute is in two tables
-    the cells are the product of all tables, brought to the same total: 0 or more. That is the mean of what all tables
-    and ``records`` say, by `_total`. Else they are the least squares of `MarginalTables.reconstruct`, and may be
-    negative. Nothing is looked at but what was measured and paid for.
+    the cells are the product of all tables, each moved to the nearest one of the same total: 0 or more. That total is
+    the mean of what all tables and ``records`` say, by `_total`. Else they are the least squares of
+    `MarginalTables.reconstruct`, and may be negative. Nothing is looked at but what was measured and paid for.
 
     Parameters
     ----------
@@ -70,17 +71,8 @@ def cells_of_tables(
     for attributes, table in zip(strategy.attributes, tables, strict=True):
         if attributes and total > 0.0:
             shape = [side if axis in attributes else 1 for axis, side in enumerate(strategy.shape)]
-            cells *= _of_total(table, total).reshape(shape) * (table.size / total)
+            cells *= nearest_of_total(table.reshape(-1), total).reshape(shape) * (table.size / total)
     return cells
-
-
-def _of_total(table: Floats, total: float) -> Floats:
-    """Return a table that adds up to a total above 0: what is too much is taken from each entry by its share of it.
-
-    What is missing goes to all entries alike: those that hold next to nothing may have lost it to the noise.
-    """
-    missing = total - float(table.sum())
-    return table + missing / table.size if missing >= 0.0 else table * (total / float(table.sum()))
 
 
 def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, weight: int) -> float:
