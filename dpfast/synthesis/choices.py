@@ -111,13 +111,13 @@ class Choice:
         if not is_wide(workload):
             root = ROOT_PARTS if task.neighbors == "add_remove" else 0
             taken, keeps_noise = _taken(_considered(task, root), workload)
-            if axes > _MOST_AXES:
-                times = _CROWDED_TABLES * task.cells if measures_cells(taken) else _times_for_tables(taken)
-                return cls(taken, keeps_noise, times * taken.rmse)
-            scales = _CROWDED * task.cells
-            if isinstance(taken.strategy, Identity):
-                scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
-            return cls(taken, keeps_noise, scales * taken.noise.deviation / math.sqrt(2.0))
+            if axes <= _MOST_AXES:
+                scales = _CROWDED * task.cells
+                if isinstance(taken.strategy, Identity):
+                    scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
+                return cls(taken, keeps_noise, scales * taken.noise.deviation / math.sqrt(2.0))
+            if measures_cells(taken):
+                return cls(taken, keeps_noise, _CROWDED_TABLES * task.cells * taken.rmse)
         look = _LOOK_FOR_TABLES if axes > _MOST_AXES else _LOOK
         among = _considered(task, look.spent(task))
         taken, keeps_noise = _taken(among, workload)

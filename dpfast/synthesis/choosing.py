@@ -62,11 +62,11 @@ def estimate_histogram(
         that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
         `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
         cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
-        is public). For others a look decides, which takes 0.015 of the budget for that number and 0.015 for full cells
-        (0.04 and 0.01 over three axes or more): these are told by the sum of all counts, each cut to ten scales of the
-        noise, which a record changes by 1 at most. The rest pays for the method that these noisy numbers choose. By
-        adaptive composition all together cost at most the budget. What takes noise out of measured cells and tables
-        sees nothing but these, the noisy number of records and the public noise.
+        is public). For others, and for tables over three axes or more, a look decides, which takes 0.015 of the budget
+        for that number and 0.015 for full cells (0.04 and 0.01 over three axes or more). Full cells are told by the sum
+        of all counts, each cut to ten scales of the noise, which a record changes by 1 at most. The rest pays for the
+        method that these noisy numbers choose. By adaptive composition all together cost at most the budget. What takes
+        noise out of measured cells and tables sees nothing but these, the noisy number of records and the public noise.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def estimate_histogram(
     form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
     one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
     without noise stay near those of noisy ones, unless noise changes few cells:
-    `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes
-    near to a closed form this is taken if there are 200 times as many records as it errs. Marginals in the plane are
-    then measured as tables (``"marginals without noise"``), however few records there are, unless they are next to
-    none (see below): what the entries of each are expected to hold given all of them is found as for cells, and their
-    product, or their least squares where an attribute is in several tables, is the estimate.
+    `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes near to a closed form this is taken if there
+    are 200 times as many records as it errs. Marginals in the plane are then measured as tables (``"marginals without
+    noise"``), however few records there are, unless they are next to none (see below): what the entries of each are
+    expected to hold given all of them is found as for cells, and their product, or their least squares where an
+    attribute is in several tables, is the estimate.
 
     Laplace noise that leaves nearly all whole numbers as they are leaves the choice to closed forms alone: epsilon
     above about 2.3, or 5.3 where queries sum over many cells (twice that under "replace"). What cells are expected to
