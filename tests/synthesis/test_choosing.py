@@ -195,8 +195,8 @@ def test_clear_cells_are_not_taken_where_records_lie_elsewhere():
 def test_the_number_of_records_and_marginals_cost_the_budget_together(monkeypatch, neighbors, moved, shape, looks):
     """Soundness rule 10, in rationals: a record is in one entry of each table, measured times its weight.
 
-    Full cells are counted only where queries are wide, which those of (64, 9) are not, or over more axes. Under "replace"
-    the number of records is public.
+    Full cells are counted only where queries are wide, which those of (64, 9) are not, or over more axes. Under
+    "replace" the number of records is public.
     """
     columns = drawn(monkeypatch)
     counts, workload = np.full(shape, 5_000), dpf.workloads.marginals(shape, k=1)
