@@ -14,7 +14,7 @@ from dpfast.strategies.marginals import MarginalTables
 from dpfast.strategies.nested import Nested
 from dpfast.strategies.product import Product
 from dpfast.synthesis.histograms.looking import FULL, Look, Seen
-from dpfast.synthesis.histograms.trees import ROOT_PARTS
+from dpfast.synthesis.histograms.trees import ROOT_PARTS, parts_of
 from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Task
 from dpfast.workloads import Workload
@@ -148,7 +148,7 @@ class Choice:
         least = CLEARLY_MORE * task.noise(PARTS).deviation / math.sqrt(2.0)
         least += _SURELY * task.noise(look.parts_for_records).deviation
         once = PARTS - look.spent(task) - ROOT_PARTS
-        lefts = once, once - max(round(DOUBT * once), 1)
+        lefts = once, once - parts_of(DOUBT, once)
         return least, {left: _taken(_considered(task, PARTS - left), task.workload)[0] for left in lefts}
 
     def is_sparse(self, seen: Seen) -> bool:

@@ -102,8 +102,8 @@ def denoised(
     even or uneven, but for some spikes: see `dpfast.kernels.histograms.pieces`. How likely splits, kinds and spikes are
     is learned from the noisy cells (expectation and maximization); then all trees are averaged by their probabilities,
     in two passes, and some shifts of the histogram against the tree. O(d log d) steps for d cells. Cells that were
-    measured times a ``weight`` have that much less noise. Noise that changes few cells
-    is told by how often each number is seen instead: `dpfast.synthesis.histograms.whole_numbers`.
+    measured times a ``weight`` have that much less noise. Noise that changes few cells is told by how often each number
+    is seen instead: `dpfast.synthesis.histograms.whole_numbers`.
 
     References
     ----------

@@ -16,7 +16,7 @@ from dpfast.synthesis.histograms.levels import Level, draw_together, settle
 from dpfast.synthesis.histograms.tree_noise import Noise
 from dpfast.synthesis.preparing import PARTS, Prepared, Task
 
-__all__ = ["ROOT_PARTS", "Seen", "Tree"]
+__all__ = ["ROOT_PARTS", "Seen", "Tree", "parts_of"]
 
 ROOT_PARTS = 50
 """Thousandths of the budget that the root is measured with, unless the number of records is public."""
@@ -82,6 +82,11 @@ class Seen:
         )
 
 
+def parts_of(share: float, left: int) -> int:
+    """Return how many whole thousandths a share of those that are left is: 1 at least."""
+    return max(round(share * left), 1)
+
+
 class Tree:
     """A tree of boxes over a histogram: its root, measured; then its growth; then an estimate of all cells.
 
@@ -127,7 +132,7 @@ class Tree:
     def count_again(self, share: float) -> None:
         """Spend a share of what is left, in whole thousandths, on the number of records, without a look at any part."""
         root = self.levels[0]
-        parts = np.maximum(np.rint(share * root.left).astype(np.int64), 1)
+        parts = np.array([parts_of(share, self.left)])
         value, variance = self._measure(root.boxes, parts)
         weight = root.variance / (root.variance + variance)
         root.value += weight * (value - root.value)
