@@ -88,7 +88,7 @@ def _made_for(workload: Workload, order: Literal[1, 2]) -> Explicit | None:
     known = _MADE.setdefault(workload, {})
     if order not in known:
         try:
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 known[order] = p_identity(workload) if order == 1 else optimal(workload)
         except np.linalg.LinAlgError:  # queries that leave out a cell, or differ in signs, may make matrices singular
             return None

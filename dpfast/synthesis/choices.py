@@ -19,7 +19,7 @@ from dpfast.synthesis.histograms.width import is_wide
 from dpfast.synthesis.preparing import PARTS, Task
 from dpfast.workloads import Workload
 
-__all__ = ["CLEARLY_MORE", "DOUBT", "FEW", "Choice", "measures_cells"]
+__all__ = ["CLEARLY_MORE", "DOUBT", "FEW", "MOST_AXES", "Choice", "measures_cells"]
 
 #: Wide queries take a closed form that errs so much less than hierarchies, where records are so many times its error
 #: (marginals in the plane unless there are next to none, as the noise is taken out of them)...
@@ -28,14 +28,17 @@ _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 _RECORDS_FOR_TABLES, _RECORDS_FOR_SHARED = 10.0, 20.0
 #: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
+#: In the plane no more than the square of its error in scales of the noise: less where its sides differ.
+_FULL_BY_ERROR = {1: math.inf, 2: 1.0}
 #: They take clear cells where the noise of the full ones adds up to at most this part of a closed form's error...
 _LITTLE = 0.5
 #: ...and there are so many records for each full cell, in scales of the noise. Where fewer cells are full than that
 #: allows, fewer records do, in proportion, down to a tenth. Marginals in the plane, whose closed forms err less, need
 #: five times it; over more axes, where those err more, half of it will do.
 _RECORDS_A_FULL_CELL, _LEAST_PART, _TIMES_IN_THE_PLANE, _TIMES_FOR_TABLES = 1500.0, 0.1, 5.0, 0.5
-#: Over three axes or more, clusters of cells are taken where at most this part of so many cells is full, and there are
-#: so many times as many records for each of them as where none is.
+#: Over three axes or more, clusters of cells are taken where at most this part of so many cells is full. There and
+#: among very many cells few of them hold much more than the rest if there are so many times as many records for each
+#: full one as where none is.
 _HEAVY_CELLS, _HEAVY = 0.08, 1.5
 #: The look cannot tell fewer full cells from none.
 _FEWEST_TOLD = 5.0
@@ -47,13 +50,21 @@ _ABOUT, _ABOUT_FOR_WIDE = 1.3, 1.05
 #: Marginals over three axes or more take tables if these err at most so much more.
 _ABOUT_FOR_TABLES = 1.1
 #: Queries that are not wide need so many records a cell for that, in scales of the noise: along one axis, and in the
-#: plane; and so many in all (the number of records is noisy, and single cells tell next to nothing of fewer).
+#: plane; and so many in all (the number of records is noisy, and single cells tell next to nothing of fewer). Marginals
+#: in the plane need more than next to none.
 _CROWDED_CELLS, _LEAST_FOR_CELLS = {1: 0.04, 2: 0.01}, 80.0
-#: Over more axes neighbouring cells tell less of each other: so many a cell, in deviations of the noise.
-_CROWDED_TABLES = 0.2
+#: Over more axes so many a cell, in deviations of the noise.
+_CROWDED_TABLES = 0.06
+#: Where the former would be more than so many scales, a look tells whether fewer records stand in few cells; of full
+#: cells it may have seen so many too few. Of so many cells clusters are measured then: less is learned of the noise of
+#: each.
+_LARGE, _UNSEEN, _MANY_CELLS = 1000.0, 10.0, 1 << 17
+#: So few cells take a closed form in any case, cells one by one if that errs at most so much more; and so few where
+#: that is what is taken for queries that are not wide.
+_FEW_CELLS, _FEW_ALONE, _ABOUT_FOR_FEW = 32, 64, 1.15
 #: Any other closed form they take from so many records a cell on.
 _CROWDED = 2.0
-_MOST_AXES = 2
+MOST_AXES = 2
 #: Noise of a smaller deviation leaves nearly all whole numbers as they are, and the choice to closed forms alone (the
 #: second: for wide queries, whose answers sum over many cells).
 _LITTLE_NOISE, _LITTLE_NOISE_FOR_WIDE = 0.5, 0.1
@@ -89,6 +100,8 @@ class Choice:
         Up to how many full cells that is...
     records_a_full_cell
         ...if there are so many records for each of so many full cells, in scales of the noise.
+    scattered
+        Whether fewer records are measured too, cell by cell or in clusters, if they stand in few cells.
 
     """
 
@@ -101,6 +114,7 @@ class Choice:
     cells: Considered | None = None
     few_cells: float = 0.0
     records_a_full_cell: float = math.inf
+    scattered: bool = False
 
     @classmethod
     def of(cls, task: Task) -> Choice:
@@ -108,28 +122,22 @@ class Choice:
         axes, workload = len(task.workload.shape), task.workload
         if _is_little(task.noise(PARTS), wide=is_wide(workload)):
             return cls(*_taken(_considered(task, 0), workload))
-        if not is_wide(workload):
-            root = ROOT_PARTS if task.neighbors == "add_remove" else 0
-            taken, keeps_noise = _taken(_considered(task, root), workload)
-            if axes <= _MOST_AXES:
-                scales = _CROWDED * task.cells
-                if isinstance(taken.strategy, Identity):
-                    scales = max(_CROWDED_CELLS[axes] * task.cells, _LEAST_FOR_CELLS)
-                return cls(taken, keeps_noise, scales * taken.noise.deviation / math.sqrt(2.0))
-            if measures_cells(taken):
-                return cls(taken, keeps_noise, _CROWDED_TABLES * task.cells * taken.rmse)
-        look = _LOOK_FOR_TABLES if axes > _MOST_AXES else _LOOK
+        known = cls._for_few_cells(task) or cls._for_single_cells(task)
+        if known is not None:
+            return known
+        look = _LOOK_FOR_TABLES if axes > MOST_AXES else _LOOK
         among = _considered(task, look.spent(task))
         taken, keeps_noise = _taken(among, workload)
         least, full_cells, a_full_cell = math.inf, math.inf, _RECORDS_A_FULL_CELL
         if_few: dict[int, Considered] = {}
-        if axes > _MOST_AXES:
+        if axes > MOST_AXES:
             least = _times_for_tables(taken) * taken.rmse
             a_full_cell *= _TIMES_FOR_TABLES
         elif taken.rmse > _MUCH_LESS * _least_nested(among):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
             factor, power = _FULL_CELLS[axes]
-            full_cells = factor * task.cells**power
+            error = taken.rmse * math.sqrt(2.0) / task.noise(PARTS).deviation
+            full_cells = min(factor * task.cells**power, _FULL_BY_ERROR[axes] * error**2)
         elif isinstance(taken.strategy, MarginalTables):
             a_full_cell *= _TIMES_IN_THE_PLANE
             least, if_few = cls._for_few_records(task, look) if task.neighbors == "add_remove" else (-math.inf, {})
@@ -138,6 +146,32 @@ class Choice:
         cells = next((one for one in among if isinstance(one.strategy, Identity)), None)
         few = 0.0 if cells is None else task.cells * (_LITTLE * taken.rmse / cells.rmse) ** 2
         return cls(taken, keeps_noise, least, look, full_cells, if_few, cells, few, a_full_cell)
+
+    @classmethod
+    def _for_few_cells(cls, task: Task) -> Choice | None:
+        """Return the choice among closed forms where cells are few, whatever the number of records."""
+        if task.cells > _FEW_ALONE:
+            return None
+        taken = _cells_or_best(_considered(task, 0), _ABOUT_FOR_FEW)
+        alone = isinstance(taken.strategy, Identity) and not is_wide(task.workload)
+        return cls(taken) if alone or task.cells <= _FEW_CELLS else None
+
+    @classmethod
+    def _for_single_cells(cls, task: Task) -> Choice | None:
+        """Return the choice for queries of a few cells each, which the number of records decides."""
+        if is_wide(task.workload):
+            return None
+        root = ROOT_PARTS if task.neighbors == "add_remove" else 0
+        taken, keeps_noise = _taken(_considered(task, root), task.workload)
+        if len(task.workload.shape) > MOST_AXES:
+            least = _CROWDED_TABLES * task.cells * taken.rmse
+            return cls(taken, keeps_noise, least) if measures_cells(taken) else None
+        scales = _least_scales(taken, task.cells)
+        least = scales * task.noise(PARTS - root).deviation / math.sqrt(2.0)
+        if isinstance(taken.strategy, Identity) and scales > _LARGE:
+            taken, keeps_noise = _taken(_considered(task, _LOOK.spent(task)), task.workload)
+            return cls(taken, keeps_noise, least, _LOOK, scattered=True)
+        return cls(taken, keeps_noise, least)
 
     @staticmethod
     def _for_few_records(task: Task, look: Look) -> tuple[float, dict[int, Considered]]:
@@ -160,23 +194,40 @@ class Choice:
         return seen.records[0] >= for_each * full
 
     def is_heavy(self, seen: Seen) -> bool:
-        """Whether a look says that few cells of a table hold much more than the rest, which is not nothing.
+        """Whether a look says that clusters of cells are taken: few cells hold much more than the rest.
 
         Where no cell is full there are at most `FULL` scales of the noise for each one that counts as full.
         """
+        if self.scattered:
+            return math.prod(self.closed.strategy.shape) >= _MANY_CELLS and self._are_scattered(seen)
         few = _HEAVY_CELLS * self.few_cells
-        if len(self.closed.strategy.shape) <= _MOST_AXES or few < _FEWEST_TOLD or seen.full_cells > few:
+        if len(self.closed.strategy.shape) <= MOST_AXES or few < _FEWEST_TOLD or seen.full_cells > few:
             return False
         return seen.records[0] >= _HEAVY * FULL * seen.scale * max(seen.full_cells, _FEWEST_TOLD)
 
     def is_closed(self, seen: Seen) -> bool:
         """Whether a look says that the strategy is taken."""
+        if self.scattered and self._are_scattered(seen):
+            return True
         return seen.records[0] >= self.least or seen.full_cells >= self.full_cells
+
+    @staticmethod
+    def _are_scattered(seen: Seen) -> bool:
+        """Whether a look says that some records, not next to none, stand in few cells."""
+        least = max(_HEAVY * FULL * (seen.full_cells + _UNSEEN), _LEAST_FOR_CELLS)
+        return seen.records[0] >= least * seen.scale
 
 
 def _is_little(noise: IntegerNoise, *, wide: bool) -> bool:
     """Whether Laplace noise leaves nearly all whole numbers as they are."""
     return noise.mechanism == "laplace" and noise.deviation < (_LITTLE_NOISE_FOR_WIDE if wide else _LITTLE_NOISE)
+
+
+def _least_scales(taken: Considered, cells: int) -> float:
+    """Return from how many records on, in scales of the noise, queries that are not wide take a strategy."""
+    if isinstance(taken.strategy, Identity):
+        return max(_CROWDED_CELLS[len(taken.strategy.shape)] * cells, _LEAST_FOR_CELLS)
+    return FEW if isinstance(taken.strategy, MarginalTables) else _CROWDED * cells
 
 
 def _considered(task: Task, spent: int) -> list[Considered]:
@@ -199,7 +250,7 @@ def _cells_or_best(among: list[Considered], about: float = _ABOUT) -> Considered
 
 def _taken(among: list[Considered], workload: Workload) -> tuple[Considered, bool]:
     """Return what is taken of all strategies, and whether its noise is left in it."""
-    if len(workload.shape) > _MOST_AXES:
+    if len(workload.shape) > MOST_AXES:
         return _tables_or_cells(among, workload)
     return _cells_or_best(among), False
 

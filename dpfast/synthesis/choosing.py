@@ -20,7 +20,7 @@ from dpfast.strategies.choosing import Considered
 from dpfast.strategies.identity import Identity
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.strategies.matrix_mechanism import draw_cells, draw_columns
-from dpfast.synthesis.choices import CLEARLY_MORE, DOUBT, FEW, Choice, measures_cells
+from dpfast.synthesis.choices import CLEARLY_MORE, DOUBT, FEW, MOST_AXES, Choice, measures_cells
 from dpfast.synthesis.estimate import Estimate
 from dpfast.synthesis.histograms.ahp import clustered, noises_of_clusters
 from dpfast.synthesis.histograms.clear_cells import clear_cells
@@ -115,7 +115,7 @@ def estimate_histogram(
     Over three axes or more marginals are measured as tables if these err at most 1.1 times as much as the best closed
     form. If single cells err less, and marginals sum over sixteen of them or more, noisy cells are the estimate. Fewer
     than 10 times as many records as tables err (20 times if tables share attributes) leave them to the adaptive
-    hierarchy, and so do fewer than 0.2 a cell, in deviations of the noise, where all cells are measured. Where few
+    hierarchy, and so do fewer than 0.06 a cell, in deviations of the noise, where all cells are measured. Where few
     cells are full and hold much more than the rest, but not nearly all, three quarters of what the look leaves measure
     cells, and one quarter clusters of them (`ahp`: ``"clusters of cells"``).
 
@@ -243,6 +243,8 @@ def _measured(
             cells = clear_cells(cells, noisy, noise.deviation, records)
         elif is_wide(task.workload) and not is_rare(noise):
             cells = with_sums_of_boxes(cells, noisy, noise.deviation)
+            if len(shape) > MOST_AXES:
+                name, cells = "cells with half of their noise", (cells + noisy) / 2.0
     elif isinstance(strategy, MarginalTables):
         name = "marginals without noise"
         # A table of all cells knows its heavy ones better than a noisy number of records, which would scale them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,22 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.levels import drawn_to_none
+from dpfast.synthesis.histograms.shared_tables import fitted_cells, tells_of_few
 from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import is_rare
 
 __all__ = ["cells_of_tables"]
 
 Floats = NDArray[np.float64]
+#: A number and its variance; and the sum of a table as measured and as restored.
+Known: TypeAlias = tuple[float, float]
+Sums: TypeAlias = tuple[Known, Known]
 
 #: By this part of the deviation of a table's sum all its cells together are moved, to see what becomes of the sum.
 _STEP = 0.1
 #: Of larger tables the noise is taken out once, not three times: their sums are taken to have all of their noise.
 _LARGEST_MOVED = 2**16
+_SURELY = 2.0
 
 
 def cells_of_tables(
@@ -36,8 +42,9 @@ def cells_of_tables(
 
     Each table is a histogram of its own, and `denoised` takes the noise out of it. Where no attribute is in two tables
     the cells are the product of all tables, each moved to the nearest one of the same total: 0 or more. That total is
-    the mean of what all tables and ``records`` say, by `_total`. Else they are the least squares of
-    `MarginalTables.reconstruct`, and may be negative. Nothing is looked at but what was measured and paid for.
+    the mean of what all tables and ``records`` say, by `_total`. Else they are, where records are few, those of
+    `dpfast.synthesis.histograms.shared_tables`, 0 or more, and otherwise the least squares of
+    `MarginalTables.reconstruct`, which may be negative. Nothing is looked at but what was measured and paid for.
 
     Parameters
     ----------
@@ -58,15 +65,12 @@ def cells_of_tables(
         denoised(table, noise, threads, weight) if table.ndim else table
         for table, weight in zip(measured, strategy.weights, strict=True)
     ]
+    known = [] if records is None else [records]
+    total = _total(known, [_sums(*one, noise, threads) for one in zip(measured, tables, strategy.weights, strict=True)])
     if strategy.share_attributes:
+        if tells_of_few(strategy, noise, total):
+            return fitted_cells(strategy, measured, tables, noise, total, threads)
         return strategy.reconstruct([weight * table for weight, table in zip(strategy.weights, tables, strict=True)])
-    unbiased, restored = [] if records is None else [records], []
-    for before, after, weight in zip(measured, tables, strategy.weights, strict=True):
-        whole = before.size * (noise.deviation / weight) ** 2
-        unbiased.append((float(before.sum()), whole))
-        if before.ndim and unbiased[0][1]:
-            restored.append((float(after.sum()), min(_variance_of_sum(before, noise, threads, weight), whole)))
-    total = _total(unbiased, restored)
     cells = np.full(strategy.shape, total / strategy.cells)
     for attributes, table in zip(strategy.attributes, tables, strict=True):
         if attributes and total > 0.0:
@@ -92,25 +96,37 @@ def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, we
     return max((more - less) / (2.0 * step), 1.0) * deviation**2
 
 
-def _total(unbiased: Sequence[tuple[float, float]], restored: Sequence[tuple[float, float]]) -> float:
-    """Return the number of records by numbers that are right on average, and by sums of what is expected of cells.
+def _sums(noisy: Floats, restored: Floats, weight: int, noise: IntegerNoise, threads: int | None) -> Sums:
+    """Return the sum of a table as measured and as restored, each with its variance."""
+    whole = noisy.size * (noise.deviation / weight) ** 2
+    own = min(_variance_of_sum(noisy, noise, threads, weight), whole) if noisy.ndim else whole
+    return (float(noisy.sum()), whole), (float(restored.sum()), own)
 
-    Each comes with its variance, and counts by its precision. A sum of expected cells may be biased: what the square of
-    its difference from the mean of the others has beyond that one's variance is taken for the square of its bias, and
-    for a part of its variance (DerSimonian, Laird 1986).
+
+def _total(known: Sequence[Known], sums: Sequence[Sums]) -> float:
+    """Return the number of records by what is known of it, and by the sums of tables, by the precision of each.
+
+    Of a table counts the sum as measured, which is right on average, or as restored, whichever has less variance. The
+    latter may be biased: where it is further from the mean of all that is unbiased than `_SURELY` of that one's
+    deviations, what the square of the difference has beyond those is taken for the square of its bias, and for its
+    variance (after DerSimonian, Laird 1986). One table alone is taken as restored: nothing else tells of a bias.
     """
-    mean, variance = _mean(unbiased)
+    mean, variance = _mean([*known, *(noisy for noisy, _ in sums)])
     if variance == 0.0:
         return max(mean, 0.0)
-    return drawn_to_none(
-        *_mean([(mean, variance), *((one, max(own, (one - mean) ** 2 - variance)) for one, own in restored)])
-    )
+    if not known and len(sums) == 1:
+        return max(sums[0][1][0], 0.0)
+    best = list(known)
+    for noisy, (restored, own) in sums:
+        biased = max(own, (restored - mean) ** 2 - _SURELY**2 * variance)
+        best.append((restored, biased) if biased < noisy[1] else noisy)
+    return drawn_to_none(*_mean(best))
 
 
-def _mean(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _mean(values: Sequence[Known]) -> Known:
     """Return the mean of numbers by the precision of each, and its variance; one that is exact is taken as it is."""
-    for value, variance in values:
-        if variance == 0.0:
-            return value, 0.0
-    weights = np.array([1.0 / variance for _, variance in values])
-    return float(weights @ [value for value, _ in values]) / float(weights.sum()), 1.0 / float(weights.sum())
+    least = min(variance for _, variance in values)
+    if least == 0.0:
+        return next(value for value, variance in values if variance == 0.0), 0.0
+    weights = np.array([least / variance for _, variance in values])
+    return float(weights @ [value for value, _ in values]) / float(weights.sum()), least / float(weights.sum())
