@@ -76,7 +76,7 @@ class AdaptiveBlueprint(HistogramBlueprint):
         return [
             *super().explain_noise(measures=measures),
             "  strategy      adaptive: a tree of boxes that splits where the records are, or what is measured whatever "
-            "the data, as the queries and a noisy number of records decide",
+            "the data, as the queries and noisy numbers of records and of full cells decide",
             f"  noise         {'rho' if self.concentrated else 'epsilon'} {to_float(self.step_units):.6g} for each of "
             f"{number_of(self.steps, 'row')} that neighbouring data differ by at most",
             "  error         not known beforehand, as it depends on the data; answers come without intervals",

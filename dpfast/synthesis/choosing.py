@@ -59,14 +59,15 @@ def estimate_histogram(
 
     Guarantee
         epsilon-differential privacy, (epsilon, delta) with a delta, or rho-zCDP, for the histogram, the choice and all
-        that is computed from the estimate. Where the queries and the budget alone decide, all of it is spent on
-        `adaptive_hierarchy`, or on measuring the queries of one strategy, chosen without the data. For queries of a few
-        cells the number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it
-        is public). For others, and for tables over three axes or more, a look decides, which takes 0.015 of the budget
-        for that number and 0.015 for full cells (0.04 and 0.01 over three axes or more). Full cells are told by the sum
-        of all counts, each cut to ten scales of the noise, which a record changes by 1 at most. The rest pays for the
-        method that these noisy numbers choose. By adaptive composition all together cost at most the budget. What takes
-        noise out of measured cells and tables sees nothing but these, the noisy number of records and the public noise.
+        that is computed from the estimate. Where the queries, the number of cells and the budget alone decide, all of
+        it is spent on measuring the queries of one strategy, chosen without the data. For queries of a few cells the
+        number of records decides, for which a twentieth of the budget pays (nothing under "replace", where it is
+        public). For others, for very many cells and for tables over three axes or more a look decides. It takes 0.015
+        of the budget for that number and 0.015 for full cells; over three axes or more, 0.04 and 0.01. Full cells are
+        told by the sum of all counts, each cut to ten scales of the noise, which a record changes by 1 at most. The
+        rest pays for the method that these noisy numbers choose. By adaptive composition all together cost at most the
+        budget. What takes noise out of measured cells and tables sees nothing but these, the noisy number of records
+        and the public noise.
 
     Parameters
     ----------
@@ -80,8 +81,9 @@ def estimate_histogram(
     Returns
     -------
     Estimate
-        Its ``rounds`` say in ``method`` what was chosen. Cells may be negative if a strategy in closed form was chosen.
-        Records come from `Estimate.table`, which has no negative cells.
+        Its ``rounds`` say in ``method`` what was chosen, and of what was measured by a strategy in ``rmse`` what error
+        was predicted, before its noise was taken out. Cells may be negative if a strategy in closed form was chosen, or
+        ``"cells with half of their noise"``. Records come from `Estimate.table`, which has no negative cells.
 
     Raises
     ------
@@ -95,17 +97,20 @@ def estimate_histogram(
     for some spikes; all divisions of a binary tree into boxes are averaged by their probabilities. That lets records
     stand where they are many or alone, and finds the level of the rest; it costs no privacy. Where there are on average
     fewer than 0.04 records a cell, in scales of the noise (0.01 in the plane), or fewer than 80 in all, the adaptive
-    hierarchy is taken.
+    hierarchy is taken. Where that would leave more than 1,000 scales to it, a look tells whether these stand in few
+    cells; then cells are measured all the same, or of 2**17 cells and more clusters of them (`ahp`). Up to 64 cells are
+    measured in any case, and up to 32 are by the best strategy for whatever is asked.
 
     Queries that sum over many cells, ranges and rectangles say, take the adaptive hierarchy, but a strategy in closed
     form where many cells are full. A full cell holds ten scales of the noise or more. Many of d cells are 0.7 d along
-    one axis, and 1.2 d**0.75 in the plane. (Where that measures cells one by one, sums over large boxes of cells
-    without noise stay near those of noisy ones, unless noise changes few cells:
-    `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes near to a closed form this is taken if there
-    are 200 times as many records as it errs. Marginals in the plane are then measured as tables (``"marginals without
-    noise"``), however few records there are, unless they are next to none (see below): what the entries of each are
-    expected to hold given all of them is found as for cells, and their product, or their least squares where an
-    attribute is in several tables, is the estimate.
+    one axis. In the plane they are 1.2 d**0.75, or the square of the closed form's error in scales if that is less.
+    (Where that measures cells one by one, sums over large boxes of cells without noise stay near those of noisy ones,
+    unless noise changes few cells: `dpfast.synthesis.histograms.sums_of_boxes`.) Where no hierarchy comes near to a
+    closed form this is taken if there are 200 times as many records as it errs. Marginals in the plane are then
+    measured as tables (``"marginals without noise"``), however few records there are, unless they are next to none (see
+    below): what the entries of each are expected to hold given all of them is found as for cells, and their product, or
+    their least squares where an attribute is in several tables, is the estimate. Of few records tables that share
+    attributes are fitted by cells of 0 or more (`dpfast.synthesis.histograms.shared_tables`).
 
     Laplace noise that leaves nearly all whole numbers as they are leaves the choice to closed forms alone: epsilon
     above about 2.3, or 5.3 where queries sum over many cells (twice that under "replace"). What cells are expected to
@@ -117,7 +122,9 @@ def estimate_histogram(
     than 10 times as many records as tables err (20 times if tables share attributes) leave them to the adaptive
     hierarchy, and so do fewer than 0.06 a cell, in deviations of the noise, where all cells are measured. Where few
     cells are full and hold much more than the rest, but not nearly all, three quarters of what the look leaves measure
-    cells, and one quarter clusters of them (`ahp`: ``"clusters of cells"``).
+    cells, and one quarter clusters of them (`ahp`: ``"clusters of cells"``). Rectangles over three axes or more take
+    the mean of noisy cells and of cells without noise: half of the noise is left, and half of what the latter's sums
+    are off to the same side.
 
     Where few cells are full and hold nearly all records, such queries take cells that are measured one by one
     (``"clear cells"``); those that are not clearly full are 0, or all alike if surely some records are in them. Few are
@@ -130,7 +137,7 @@ def estimate_histogram(
     A twentieth of the budget counts records at the tree's root, also for marginals in the plane where the look leaves
     it open whether they are few. Fewer than 60, in scales of the noise that is left, are counted once more with a fifth
     of it. If they are fewer than 17 then, the rest of the budget counts them again, and they are spread evenly
-    (``"number of records"``): nothing else could be seen of them.
+    (``"number of records"``): of so few among many cells next to nothing else could be seen.
 
     References
     ----------

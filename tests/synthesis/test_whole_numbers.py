@@ -29,7 +29,6 @@ def with_noise(counts, noise, seed, weight=1):
         (laplace_of_scale(1.0, 1), 4, True),
         (gaussian_of_scale(0.2, 1), 1, True),
         (gaussian_of_scale(0.6, 1), 1, False),
-        (laplace_of_scale(0.25, 1), 257, False),
     ],
     ids=str,
 )

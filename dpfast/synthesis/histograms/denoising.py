@@ -20,10 +20,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.synthesis.histograms.whole_numbers import expected_wholes, is_rare
 from dpfast.threads import share, thread_count
 
-__all__ = ["LARGEST_BITS", "LEAST_DEVIATION", "denoised", "order_of_tree"]
-
-LEAST_DEVIATION = 0.2
-"""Noise of a smaller deviation leaves nearly all whole numbers as they are."""
+__all__ = ["LARGEST_BITS", "denoised", "order_of_tree"]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -113,8 +110,6 @@ def denoised(
     """
     if is_rare(noise, weight):
         return expected_wholes(noisy, noise, weight)
-    if noise.deviation < LEAST_DEVIATION * weight:
-        return np.maximum(noisy, 0.0)
     if sum((side - 1).bit_length() for side in noisy.shape) > LARGEST_BITS:
         line = noisy.reshape(-1)
         stretches = [line[first : first + _STRETCH] for first in range(0, line.size, _STRETCH)]

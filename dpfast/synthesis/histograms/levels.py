@@ -149,7 +149,7 @@ def draw_together(level: Level, above: Level, parents: NDArray[np.int64], tail: 
 def drawn_to_none(records: float, variance: float) -> float:
     """Draw the number of records to 0 as far as it may be nothing but noise: a few records would drown in it.
 
-    By the variance of its noise, times `_DOUBT`, over itself: the rule of James and Stein for one number.
+    By the variance of its noise, times `_DOUBT`, over itself: the nonnegative garrote (Breiman 1995; Gao 1998).
     """
     return max(records - _DOUBT * variance / max(records, _TINY), 0.0)
 

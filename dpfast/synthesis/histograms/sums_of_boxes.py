@@ -23,9 +23,9 @@ def with_sums_of_boxes(cells: Floats, noisy: Floats, deviation: float) -> Floats
     What is expected of each cell errs little for every cell, but in a region all of it may err to the same side, by
     less in each cell than could be seen; for wide queries that adds up to more than noise, of which the sum over m
     cells has a deviation of sqrt(m) only. So the boxes of the binary tree of `denoised`, from the whole to 64 places,
-    get back what noise is too small for: of a difference d from the noisy sum, of variance v, d (1 - 2 v / d**2) (the
-    rule of James and Stein for one number). It is added evenly, or taken from the cells by their shares. Only what was
-    measured is used, and the public noise. Histograms too large for one tree are left as they are.
+    get back what noise is too small for: of a difference d from the noisy sum, of variance v, d (1 - 2 v / d**2), or 0
+    (the nonnegative garrote: Breiman 1995; Gao 1998). It is added evenly, or taken from the cells by their shares. Only
+    what was measured is used, and the public noise. Histograms too large for one tree are left as they are.
 
     Parameters
     ----------

@@ -19,8 +19,6 @@ Floats = NDArray[np.float64]
 
 #: Noise is rare up to this deviation.
 _RARE = 0.5
-#: Numbers that were measured times more than this are so near to whole ones that they are left as they are.
-_LARGEST_WEIGHT = 256
 #: Larger numbers are left as they are: to be off by one is little for them.
 _LARGEST = 32
 #: Noise beyond this many whole numbers counts as of this many: it is never seen.
@@ -35,7 +33,7 @@ _LEAST, _FARTHER = 1e-100, 0.01
 
 def is_rare(noise: IntegerNoise, weight: int = 1) -> bool:
     """Whether noise changes so few whole numbers, measured times a weight, that `expected_wholes` serves best."""
-    return noise.deviation < _RARE * weight and weight <= _LARGEST_WEIGHT
+    return noise.deviation < _RARE * weight
 
 
 def expected_wholes(noisy: Floats, noise: IntegerNoise, weight: int = 1) -> Floats:
