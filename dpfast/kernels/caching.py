@@ -61,4 +61,4 @@ def load_lightly(dispatcher: Any) -> None:
         dispatcher._cache = light
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -61,4 +61,4 @@ def decay_f64(x):
     return polynomial(r, TAYLOR) * f64_from_bits(shift_left(subtract(_BIAS, np.uint64(np.int64(k))), _EXPONENT))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -192,4 +192,4 @@ def _fill_words(blocks: int) -> str:
     )
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

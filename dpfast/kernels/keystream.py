@@ -121,4 +121,4 @@ def fill_at_once(key, counter, words):
     schedule[:] = np.uint64(0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -147,4 +147,4 @@ def exponential_f32(r):
     return exponential, f32_from_bits(subtract(_TWO_BITS_32, power))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -22,4 +22,4 @@ def all_within(values, least, most):
     return outside == _ZERO
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -74,4 +74,4 @@ def postpone_blas() -> None:
     event.register("numba:compile", _BeforeCompiling())
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

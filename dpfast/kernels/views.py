@@ -38,4 +38,4 @@ def borrowed(parameter):
     return lambda parameter: parameter
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

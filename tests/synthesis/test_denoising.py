@@ -196,3 +196,17 @@ def test_shapes_of_all_kinds_come_out_of_their_noise(name, seed):
         off = np.linalg.norm(denoised(noisy, laplace_of_scale(10.0, 1)) - counts.astype(np.int64))
         shares.append(off / np.linalg.norm(noisy - counts.astype(np.int64)))
     assert np.median(shares) <= most, np.sort(shares).round(3)
+
+
+@pytest.mark.parametrize("noise_of", [laplace_of_scale, gaussian_of_scale])
+@pytest.mark.parametrize("low", [0, 100, 300])
+def test_one_low_cell_on_even_ground_is_kept(noise_of, low):
+    """18 scales of the noise and more below; with fixed seeds. It was taken for noise, and came out as the ground."""
+    counts = np.full(372, 900)
+    counts[151] = low
+    for seed in range(10):
+        noise = noise_of(33.0, 1)
+        noisy = np.asarray(noise.add(counts, SeededRandom(seed)), np.float64)
+        cells = denoised(noisy, noise)
+        assert abs(cells[151] - max(noisy[151], 0.0)) < 5.0
+        assert np.abs(np.delete(cells, 151) - 900).mean() < 20.0

@@ -128,4 +128,4 @@ def intervals_of_floats(answers, scale, reach, lower, upper):
         lower[i], upper[i] = x - h, x + h
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

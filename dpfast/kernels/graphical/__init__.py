@@ -1,4 +1,4 @@
 """Graphs of attributes, and records drawn from the tables of their cliques."""
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

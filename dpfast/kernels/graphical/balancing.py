@@ -67,4 +67,4 @@ def draw_balanced(order, rows, shares, codes, others, offsets, lacks, own, drawn
             lacks[start + best] -= _ONE
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

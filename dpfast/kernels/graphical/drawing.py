@@ -118,4 +118,4 @@ def draw_conditionally(counts, starts, order, words, drawn):
                     given += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

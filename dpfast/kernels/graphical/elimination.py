@@ -201,4 +201,4 @@ def cells_with(neighbours, sizes, by_size, noise, members, starts, cells):
         cells[i] = min(cells[i], found)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -97,4 +97,4 @@ def cells_joined(source, sizes, starts, members, near_starts, near, separators, 
                 size += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -72,4 +72,4 @@ def entropy_cells(levels, terms, softness, cells):
             cells[i] = softness * root(level)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -303,4 +303,4 @@ def saturate_wide(halves, out):
         out[i] = low if high == low >> np.int64(63) else end
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

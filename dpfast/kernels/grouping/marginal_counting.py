@@ -239,4 +239,4 @@ def add_sums(table, sizes, strides, digits, out):
             digits[axis] = 0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -45,4 +45,4 @@ def number_pairs(starts, sorted_groups, sorted_rows, last_unit, last_pair, pairs
     return number
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -96,4 +96,4 @@ def fold_cells(below, table, counts):
             counts[below[cell]] += table[cell]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -245,4 +245,4 @@ def add_by_policy(units, last_units, starts, stops, groups, heap, cutoff, norm, 
         _sift(heap, length, 0, units, starts, stops, groups)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

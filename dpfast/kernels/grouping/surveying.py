@@ -127,4 +127,4 @@ def draw_rows(units, groups, ranks, rows):
             ranks[unit] -= 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -126,4 +126,4 @@ def add_unit(sums, averages, shift, lower, upper, table, counts):
             counts[group] += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

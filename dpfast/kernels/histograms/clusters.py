@@ -87,4 +87,4 @@ def cluster_sorted(values, price, best, sums, squares, back, candidates, since):
     return clusters
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

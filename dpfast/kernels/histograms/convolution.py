@@ -108,4 +108,4 @@ def transform(x, roots, forward):
         half = half // 2 if forward else half * 2
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

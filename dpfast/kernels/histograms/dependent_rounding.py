@@ -61,4 +61,4 @@ def round_in_order(expected, words, first, counts, held):
     held[1] = fraction
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -83,4 +83,4 @@ def choose_partition(costs, firsts, prices, best, back):
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

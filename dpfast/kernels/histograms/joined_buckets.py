@@ -46,4 +46,4 @@ def join_buckets(counts, widths, price, window, best, back, means):
     return runs
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -134,4 +134,4 @@ def spread_marginals(steps, tables, out):
             spread_middle(sums, outer, size, inner, tables[source : source + outer * size * inner])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

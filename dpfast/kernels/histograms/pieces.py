@@ -4,7 +4,7 @@ Cells stand in the order of the tree's leaves: run j of a level whose runs have 
 offsets[j w] to offsets[(j + 1) w], as places beyond the edge of a histogram hold none. A run is number d / w + j of the
 tree of d places: 1 is the root, 2 k and 2 k + 1 are the halves of k.
 
-A piece is a run that is not split. Of its cells each is by itself a spike, of any height, with a small probability, and
+A piece is a run that is not split. Of its cells each is by itself a spike, up or down, with a small probability, and
 else the piece's count plus a deviation of its own: none in an empty piece, whose count is 0; of a record's variance for
 each record in an even one, as if records fell into its cells at random; of a larger variance in an uneven one. A piece
 of a single cell is empty or has a count of its own. How likely noisy cells are in a piece is its evidence; the best of
@@ -179,8 +179,8 @@ def judge_runs(cells, ordered, empty, offsets, width, scale, gaussian, spikes, c
                 for i in range(start, stop):
                     off = cells[i] - counts[k]
                     likely = top - _fall(off, variance, bend, scale, gaussian)
-                    if off > 0.0 and likely < highest:
-                        likely = max(likely, _spike(off, highest, scale))
+                    if likely < highest:
+                        likely = max(likely, _spike(abs(off), highest, scale))
                     total += likely
                 start = stop
             if start == end:
@@ -313,9 +313,9 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
                     off = cells[i] - count
                     likely = top - _fall(off, variance, bend, scale, gaussian)
                     own = max(count + min(max(off * spread / variance, -most), most), 0.0)
-                    if off > 0.0 and likely < highest + 20.0:
-                        chance = 1.0 / (1.0 + math.exp(min(likely - _spike(off, highest, scale), 700.0)))
-                        own += chance * (cells[i] - own)
+                    if likely < highest + 20.0:
+                        chance = 1.0 / (1.0 + math.exp(min(likely - _spike(abs(off), highest, scale), 700.0)))
+                        own += chance * (max(cells[i], 0.0) - own)
                         found += weight * chance
                     out[i] += weight * own
                     given[i] += weight
@@ -336,4 +336,4 @@ def restore_cells(cells, offsets, scale, gaussian, spikes, kinds, counts, spread
     return found / among
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

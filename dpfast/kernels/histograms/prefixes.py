@@ -229,4 +229,4 @@ def add_rectangle_differences(lower, upper, coefficients, strides, out):
             out[corner] += -coefficients[i] if step & 1 else coefficients[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -94,4 +94,4 @@ def multiply_sparse_columns(offsets, cells, numbers, coefficients, out):
             out[cells[j]] += coefficients[i] * numbers[j]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

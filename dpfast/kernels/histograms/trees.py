@@ -122,4 +122,4 @@ def settle_blocks(below, above, fan_out, unit, share, last_share, last_child_sha
         out[row.size - 1] = unit * row[row.size - 1] + last_child_share * lacking
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -144,4 +144,4 @@ def count_columns(reports, counts):
                 counts[8 * i + bit] += np.int64(sums[bit, i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -47,4 +47,4 @@ def one_bit_reports(words, values, low, high, lie, released):
         released[i] = np.uint8(1 if words[i] < threshold else 0)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -209,4 +209,4 @@ def draw_blocks(high, low, scale, values, position, noise, junk):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -182,4 +182,4 @@ def draw_values(words, roots, spreads, scales, other_scales, values, other_value
         _set_limit(other_limits, i, other_scale, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -408,4 +408,4 @@ def release_gaussian_on_grids(high, low, scale, position, grid, values, largest,
     return count
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

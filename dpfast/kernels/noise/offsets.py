@@ -111,4 +111,4 @@ def discrete_offset_from_one_f32(scale):
     return -z * polynomial(z * z, _ROUNDED_F32)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -100,4 +100,4 @@ def list_open_pairs(distances, other_distances, limits, other_limits, start, mid
     return some
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -106,4 +106,4 @@ def prepare_multiples(scale, largest_exponent, shift, scales, offsets):
         offsets[i] = discrete_offset(b) if k == 0 else 0.0
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

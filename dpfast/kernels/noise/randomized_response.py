@@ -97,4 +97,4 @@ def respond_long(words, values, categories, weight, shift, certain, released):
     return undecided
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -60,4 +60,4 @@ def release_row_on_grid(grids, values, row, inverse, grid, n, largest, released)
     return joined
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

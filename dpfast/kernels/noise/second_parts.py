@@ -61,4 +61,4 @@ def second_part(low, words, i):
     return lambda low, words, i: low[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

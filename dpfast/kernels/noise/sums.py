@@ -143,4 +143,4 @@ def mark_open(distances, limits, marks):
         marks[i] = choose(absolute(distances[i]) < limits[i], _CLOSED, _OPEN)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

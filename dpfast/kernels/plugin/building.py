@@ -101,4 +101,4 @@ def _keep_only_exported(module: Any, machine: Any) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

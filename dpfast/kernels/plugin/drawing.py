@@ -205,4 +205,4 @@ def draw_powers(operation, short, words, rows, form, values, scales, per_row, sc
     return np.int64(undecided)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

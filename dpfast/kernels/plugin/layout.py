@@ -155,4 +155,4 @@ ERRORS = (
 ) = range(len(ERRORS))
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -96,4 +96,4 @@ def spread_value(form, values, bits, rows):
     return wide, many
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

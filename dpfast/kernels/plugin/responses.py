@@ -100,4 +100,4 @@ def answer_rows(function, block, rows, values, bits, categories, epsilon, releas
     return layout.OK
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -386,4 +386,4 @@ def draw_joint(values, groups, grid, shares, d, slope, reach, words, blocks):
             firsts[group, 0] = -1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -88,4 +88,4 @@ def draw_from_table(words, table, bits, residual, drawn):
     return found
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

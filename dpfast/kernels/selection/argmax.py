@@ -185,4 +185,4 @@ def compare_groups(scores, words, a, kind, starts, places, highs, contenders):
         contenders[g] = _keep_contenders(scores, words, at(a, g), kind, own, own.size, highs)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

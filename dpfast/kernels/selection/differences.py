@@ -143,4 +143,4 @@ def halve_row(scores, best, halves):
         halves[i] = half_below(scores[i], best)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

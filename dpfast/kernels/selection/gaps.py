@@ -215,4 +215,4 @@ def gap_chunk(scores, words, a, grid, layout, bounding, scratch, winners, won, g
     return left_open, broken
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -377,4 +377,4 @@ def bound_stretch(scores, words, a, kind, layout, stretch, best, common, close, 
     return best, bound_above(below, words[start:stop], own, kind, close, keys[: stop - start])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -374,4 +374,4 @@ def rank_again(scores, words, a, kind, starts, places, lows, highs, certain):
         certain[g] = rank(scores, words, a, kind, places[own], size, lows[own], highs[own], size)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -94,4 +94,4 @@ def sort_descending(lows, highs, places):
         highs[i], places[i] = other_highs[came], other_places[came]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -157,4 +157,4 @@ def scan_runs(values, words, a, thresholds, margins, lows, highs, offset, bounds
     return doubtful
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

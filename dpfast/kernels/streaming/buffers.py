@@ -105,4 +105,4 @@ def settle_buffers(noise, positions, totals, buffers, start, units_per_grid, coa
                 buffer[i] += place[i]
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

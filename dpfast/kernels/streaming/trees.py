@@ -122,4 +122,4 @@ def sum_nodes(nodes, step, top, stack, sums):
         i += 1
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -136,4 +136,4 @@ def add_marginal(logarithms, sizes, steps, length, form, pattern, spread, terms)
             _add_each(run, spread)
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

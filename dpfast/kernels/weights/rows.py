@@ -164,4 +164,4 @@ def update_rows(weights, query, eta, totals, insides):
     return fit
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73

@@ -137,4 +137,4 @@ def add_to_segments(logarithms, edges, terms):
         add_to_run(logarithms[edges[i] : edges[i + 1]], terms[i])
 
 
-# Stamp of all kernel sources (scripts/stamp_kernels.py): f9a33dbb292d09df
+# Stamp of all kernel sources (scripts/stamp_kernels.py): 80018a2d62413b73
