@@ -130,7 +130,7 @@ def test_few_full_cells_among_empty_ones_are_clear_cells(monkeypatch, neighbors,
     counts = np.zeros(1024, np.int64)
     counts[[7, 99, 300, 512, 801]] = [40_000, 30_000, 25_000, 90_000, 60_000]
     counts, squares = counts.reshape(workload.shape), np.zeros(2)
-    for seed in range(8):
+    for seed in range(24):
         columns = drawn(monkeypatch)
         given = {"epsilon": 0.2, "neighbors": neighbors, "random": SeededRandom(seed)}
         own = dpf.estimate_histogram(counts, workload, **given)
