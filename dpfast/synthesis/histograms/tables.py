@@ -13,16 +13,15 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.levels import drawn_to_none
-from dpfast.synthesis.histograms.shared_tables import fitted_cells, tells_of_few
+from dpfast.synthesis.histograms.shared_tables import are_few, fitted_cells
 from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import is_rare
 
 __all__ = ["cells_of_tables"]
 
 Floats = NDArray[np.float64]
-#: A number and its variance; and the sum of a table as measured and as restored.
+#: A number and its variance.
 Known: TypeAlias = tuple[float, float]
-Sums: TypeAlias = tuple[Known, Known]
 
 #: By this part of the deviation of a table's sum all its cells together are moved, to see what becomes of the sum.
 _STEP = 0.1
@@ -66,11 +65,14 @@ def cells_of_tables(
         for table, weight in zip(measured, strategy.weights, strict=True)
     ]
     known = [] if records is None else [records]
-    total = _total(known, [_sums(*one, noise, threads) for one in zip(measured, tables, strategy.weights, strict=True)])
-    if strategy.share_attributes:
-        if tells_of_few(strategy, noise, total):
-            return fitted_cells(strategy, measured, tables, noise, total, threads)
-        return strategy.reconstruct([weight * table for weight, table in zip(strategy.weights, tables, strict=True)])
+    weights = strategy.weights
+    sums = [_noisy_sum(table, weight, noise) for table, weight in zip(measured, weights, strict=True)]
+    if strategy.share_attributes and not are_few(strategy, noise, _mean([*known, *sums])[0]):
+        return strategy.reconstruct([weight * table for weight, table in zip(weights, tables, strict=True)])
+    restored = [_restored_sum(*one, noise, threads) for one in zip(measured, tables, weights, strict=True)]
+    total = _total(known, sums, restored)
+    if strategy.share_attributes and total > 0.0:
+        return fitted_cells(strategy, measured, tables, noise, total, threads)
     cells = np.full(strategy.shape, total / strategy.cells)
     for attributes, table in zip(strategy.attributes, tables, strict=True):
         if attributes and total > 0.0:
@@ -96,14 +98,19 @@ def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, we
     return max((more - less) / (2.0 * step), 1.0) * deviation**2
 
 
-def _sums(noisy: Floats, restored: Floats, weight: int, noise: IntegerNoise, threads: int | None) -> Sums:
-    """Return the sum of a table as measured and as restored, each with its variance."""
+def _noisy_sum(noisy: Floats, weight: int, noise: IntegerNoise) -> Known:
+    """Return the sum of a table as measured, and its variance."""
+    return float(noisy.sum()), noisy.size * (noise.deviation / weight) ** 2
+
+
+def _restored_sum(noisy: Floats, restored: Floats, weight: int, noise: IntegerNoise, threads: int | None) -> Known:
+    """Return the sum of a table without most of its noise, and its variance."""
     whole = noisy.size * (noise.deviation / weight) ** 2
-    own = min(_variance_of_sum(noisy, noise, threads, weight), whole) if noisy.ndim else whole
-    return (float(noisy.sum()), whole), (float(restored.sum()), own)
+    own = _variance_of_sum(noisy, noise, threads, weight) if noisy.ndim else whole
+    return float(restored.sum()), min(own, whole)
 
 
-def _total(known: Sequence[Known], sums: Sequence[Sums]) -> float:
+def _total(known: Sequence[Known], sums: Sequence[Known], restored: Sequence[Known]) -> float:
     """Return the number of records by what is known of it, and by the sums of tables, by the precision of each.
 
     Of a table counts the sum as measured, which is right on average, or as restored, whichever has less variance. The
@@ -111,15 +118,15 @@ def _total(known: Sequence[Known], sums: Sequence[Sums]) -> float:
     deviations, what the square of the difference has beyond those is taken for the square of its bias, and for its
     variance (after DerSimonian, Laird 1986). One table alone is taken as restored: nothing else tells of a bias.
     """
-    mean, variance = _mean([*known, *(noisy for noisy, _ in sums)])
+    mean, variance = _mean([*known, *sums])
     if variance == 0.0:
         return max(mean, 0.0)
     if not known and len(sums) == 1:
-        return max(sums[0][1][0], 0.0)
+        return max(restored[0][0], 0.0)
     best = list(known)
-    for noisy, (restored, own) in sums:
-        biased = max(own, (restored - mean) ** 2 - _SURELY**2 * variance)
-        best.append((restored, biased) if biased < noisy[1] else noisy)
+    for noisy, (value, own) in zip(sums, restored, strict=True):
+        biased = max(own, (value - mean) ** 2 - _SURELY**2 * variance)
+        best.append((value, biased) if biased < noisy[1] else noisy)
     return drawn_to_none(*_mean(best))
 
 
