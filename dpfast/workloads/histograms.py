@@ -67,24 +67,11 @@ def array_of(histogram: Any, argument: str) -> NDArray[Any]:
     if isinstance(histogram, np.ma.MaskedArray):
         raise ParameterError(argument, Words("a masked array"), "a count for every cell", "write .filled(0) behind")
     try:
-        found = np.asarray(histogram)
-        return found if isinstance(histogram, np.ndarray) else _whole(found, histogram)
+        return np.asarray(histogram)
     except (TypeError, ValueError, OverflowError):
         pass
     # Out here no traceback holds what NumPy says, which may show a value.
     raise ParameterError(argument, Words("of rows of different lengths, or of other things"), "an array of numbers")
-
-
-def _whole(found: NDArray[Any], given: Any) -> NDArray[Any]:
-    """Return whole numbers that NumPy took for others as int64: how large a count is must not decide what it is."""
-    if found.dtype.kind not in "fO":
-        return found
-    each = np.asarray(given, object)
-    if not each.size or not all(type(one) is int for one in each.flat):
-        return found
-    most = np.iinfo(np.int64)
-    whole: NDArray[np.int64] = np.clip(each, most.min, most.max).astype(np.int64)
-    return whole
 
 
 def numbers_of(given: Any, argument: str, shapes: Iterable[tuple[int, ...]], allowed: str) -> NDArray[Any]:

@@ -525,16 +525,6 @@ def test_noise_of_next_to_no_variance_leaves_counts_as_they_are(workload, epsilo
     assert estimate.answers == pytest.approx(workload.answer(counts))
 
 
-@pytest.mark.parametrize("first", [2**63 - 1, 2**63, 2**64 - 1, 2**64])
-def test_how_large_a_count_of_a_list_is_decides_nothing_before_the_charge(first):
-    """NumPy takes a list for int64, uint64, float64 or objects by the values in it."""
-    ledger = dpf.Ledger(epsilon=0.1)
-    estimate = dpf.estimate_histogram([first, -1], epsilon=0.1, ledger=ledger)
-    assert estimate.histogram[0] > 2**60
-    with pytest.raises(dpf.errors.BudgetExceededError):
-        dpf.estimate_histogram([first, 1], epsilon=0.1, ledger=ledger)
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "workload",
