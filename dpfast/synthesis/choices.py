@@ -26,10 +26,9 @@ __all__ = ["CLEARLY_MORE", "DOUBT", "FEW", "MOST_AXES", "Choice", "measures_cell
 _MUCH_LESS, _MANY_RECORDS = 0.7, 200.0
 #: ...or so many over three axes or more, and there where tables share attributes...
 _RECORDS_FOR_TABLES, _RECORDS_FOR_SHARED = 10.0, 20.0
-#: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number.
+#: ...or so many cells are full: along one axis a share of them, in the plane a multiple of a power of their number, or
+#: the square of its error in scales of the noise, which is less where sides differ.
 _FULL_CELLS = {1: (0.7, 1.0), 2: (1.2, 0.75)}
-#: In the plane no more than the square of its error in scales of the noise: less where its sides differ.
-_FULL_BY_ERROR = {1: math.inf, 2: 1.0}
 #: They take clear cells where the noise of the full ones adds up to at most this part of a closed form's error...
 _LITTLE = 0.5
 #: ...and there are so many records for each full cell, in scales of the noise. Where fewer cells are full than that
@@ -59,8 +58,8 @@ _CROWDED_TABLES = 0.06
 #: cells it may have seen so many too few. Of so many cells clusters are measured then: less is learned of the noise of
 #: each.
 _LARGE, _UNSEEN, _MANY_CELLS = 1000.0, 10.0, 1 << 17
-#: So few cells take a closed form in any case, cells one by one if that errs at most so much more; and so few where
-#: that is what is taken for queries that are not wide.
+#: Up to so many cells take a closed form in any case, and up to so many where queries are not wide and every cell is
+#: measured by itself; that is taken if it errs at most so much more than the best.
 _FEW_CELLS, _FEW_ALONE, _ABOUT_FOR_FEW = 32, 64, 1.15
 #: Any other closed form they take from so many records a cell on.
 _CROWDED = 2.0
@@ -136,8 +135,9 @@ class Choice:
         elif taken.rmse > _MUCH_LESS * _least_nested(among):
             taken = _cells_or_best(among, _ABOUT_FOR_WIDE)
             factor, power = _FULL_CELLS[axes]
-            error = taken.rmse * math.sqrt(2.0) / task.noise(PARTS).deviation
-            full_cells = min(factor * task.cells**power, _FULL_BY_ERROR[axes] * error**2)
+            full_cells = factor * task.cells**power
+            if axes == MOST_AXES:
+                full_cells = min(full_cells, (taken.rmse / _scale(task, PARTS)) ** 2)
         elif isinstance(taken.strategy, MarginalTables):
             a_full_cell *= _TIMES_IN_THE_PLANE
             least, if_few = cls._for_few_records(task, look) if task.neighbors == "add_remove" else (-math.inf, {})
@@ -167,7 +167,7 @@ class Choice:
             least = _CROWDED_TABLES * task.cells * taken.rmse
             return cls(taken, keeps_noise, least) if measures_cells(taken) else None
         scales = _least_scales(taken, task.cells)
-        least = scales * task.noise(PARTS - root).deviation / math.sqrt(2.0)
+        least = scales * _scale(task, PARTS - root)
         if isinstance(taken.strategy, Identity) and scales > _LARGE:
             taken, keeps_noise = _taken(_considered(task, _LOOK.spent(task)), task.workload)
             return cls(taken, keeps_noise, least, _LOOK, scattered=True)
@@ -179,7 +179,7 @@ class Choice:
 
         By the thousandths that the root of a tree leaves, measured once or twice.
         """
-        least = CLEARLY_MORE * task.noise(PARTS).deviation / math.sqrt(2.0)
+        least = CLEARLY_MORE * _scale(task, PARTS)
         least += _SURELY * task.noise(look.parts_for_records).deviation
         once = PARTS - look.spent(task) - ROOT_PARTS
         lefts = once, once - parts_of(DOUBT, once)
@@ -199,7 +199,7 @@ class Choice:
         Where no cell is full there are at most `FULL` scales of the noise for each one that counts as full.
         """
         if self.scattered:
-            return math.prod(self.closed.strategy.shape) >= _MANY_CELLS and self._are_scattered(seen)
+            return self.closed.strategy.cells >= _MANY_CELLS and self._are_scattered(seen)
         few = _HEAVY_CELLS * self.few_cells
         if len(self.closed.strategy.shape) <= MOST_AXES or few < _FEWEST_TOLD or seen.full_cells > few:
             return False
@@ -221,6 +221,11 @@ class Choice:
 def _is_little(noise: IntegerNoise, *, wide: bool) -> bool:
     """Whether Laplace noise leaves nearly all whole numbers as they are."""
     return noise.mechanism == "laplace" and noise.deviation < (_LITTLE_NOISE_FOR_WIDE if wide else _LITTLE_NOISE)
+
+
+def _scale(task: Task, parts: int) -> float:
+    """Return the scale of the noise of single cells that so many thousandths of the budget buy."""
+    return task.noise(parts).deviation / math.sqrt(2.0)
 
 
 def _least_scales(taken: Considered, cells: int) -> float:

@@ -10,7 +10,7 @@ from dpfast.mechanisms.noise.integer_noise import gaussian_of_scale, laplace_of_
 from dpfast.synthesis.histograms import shared_tables
 from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.shared_tables import _share_of_restored as share_of_restored
-from dpfast.synthesis.histograms.shared_tables import are_few, fitted_cells
+from dpfast.synthesis.histograms.shared_tables import are_near_noise, fitted_cells
 from dpfast.synthesis.histograms.tables import cells_of_tables
 from dpfast.testing import SeededRandom
 
@@ -59,16 +59,16 @@ def test_tables_that_agree_are_kept():
     assert cells.sum(axis=(0, 1)) == pytest.approx(exact[2], abs=1.5)
 
 
-def test_records_are_few_beside_their_noise_in_tables_that_are_not_too_large():
+def test_records_are_near_noise_beside_their_noise_in_tables_that_are_not_too_large():
     strategy = strategy_of()
     noise = laplace_of_scale(20.0, 1)
     entries, tables = 30 + 24 + 20 + 5, 4
     least = 10.0 * noise.deviation * entries / tables
-    assert are_few(strategy, noise, 0.99 * least)
-    assert not are_few(strategy, noise, 1.01 * least)
-    assert not are_few(strategy, laplace_of_scale(0.1, 1), 1.0), "noise that changes few counts"
+    assert are_near_noise(strategy, noise, 0.99 * least)
+    assert not are_near_noise(strategy, noise, 1.01 * least)
+    assert not are_near_noise(strategy, laplace_of_scale(0.1, 1), 1.0), "noise that changes few counts"
     large = strategy_of((100, 100, 200), [(0, 1), (1, 2)])
-    assert not are_few(large, noise, 1_000.0), "fits of millions of cells would take minutes"
+    assert not are_near_noise(large, noise, 1_000.0), "fits of millions of cells would take minutes"
 
 
 @pytest.mark.parametrize("attributes", [[(0, 1), (0, 2), (1, 2)], [(), (0, 1), (0,)], [(0, 1, 2), (1,)]], ids=str)

@@ -87,24 +87,24 @@ def test_the_sum_of_a_table_is_known_by_what_is_full_in_it(noise_of, full):
 def test_a_table_that_lost_its_records_counts_for_less_than_a_number_of_them():
     """Sums of expected cells that are far below all that is unbiased, and sure of themselves."""
     known, noisy = (400.0, 70.0**2), (390.0, 200.0**2)
-    assert abs(total_of([known], [noisy, noisy], [(20.0, 30.0**2), (5.0, 30.0**2)]) - 400.0) < 80.0
-    assert total_of([(400.0, 0.0)], [noisy], [(20.0, 1.0)]) == 400.0
-    assert total_of([(-400.0, 0.0)], [], []) == 0.0
-    near = total_of([known], [noisy], [(430.0, 5.0**2)])
+    assert abs(total_of([known], [noisy, noisy], [20.0, 5.0], [30.0**2] * 2) - 400.0) < 80.0
+    assert total_of([(400.0, 0.0)], [noisy], [20.0], [1.0]) == 400.0
+    assert total_of([(-400.0, 0.0)], [], [], []) == 0.0
+    near = total_of([known], [noisy], [430.0], [5.0**2])
     assert abs(near - 430.0) < 2.0, "a sure one that agrees decides"
-    assert total_of([(30.0, 70.0**2)], [], []) == 0.0
+    assert total_of([(30.0, 70.0**2)], [], [], []) == 0.0
 
 
 def test_one_table_alone_keeps_its_own_sum():
     """Nothing else tells how many records there are, and the sum of many noisy cells does not know it better."""
-    assert total_of([], [(900.0, 300.0**2)], [(100.0, 5.0**2)]) == 100.0
-    assert total_of([], [(900.0, 300.0**2)], [(-1.0, 5.0**2)]) == 0.0
+    assert total_of([], [(900.0, 300.0**2)], [100.0], [5.0**2]) == 100.0
+    assert total_of([], [(900.0, 300.0**2)], [-1.0], [5.0**2]) == 0.0
 
 
 @pytest.mark.parametrize("variance", [5e-324, 1e-310, 1e-200, 0.0])
 def test_noise_of_next_to_no_variance_leaves_a_total(variance):
     with np.errstate(over="raise", divide="raise", invalid="raise"):
-        total = total_of([(7.0, 1.0)], [(2e9, variance)] * 2, [(2e9, variance)] * 2)
+        total = total_of([(7.0, 1.0)], [(2e9, variance)] * 2, [2e9] * 2, [variance] * 2)
     assert total == pytest.approx(2e9)
 
 

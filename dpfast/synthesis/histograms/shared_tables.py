@@ -28,7 +28,7 @@ from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import is_rare
 
-__all__ = ["are_few", "fitted_cells"]
+__all__ = ["are_near_noise", "fitted_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +45,8 @@ _STEP, _LEAST, _EXACT = 0.2, 1e-6, 1e-9
 _IRRATIONAL = (math.sqrt(5.0) - 1.0) / 2.0
 
 
-def are_few(strategy: MarginalTables, noise: IntegerNoise, total: float) -> bool:
-    """Whether so few records are fitted: entries are near to their noise, and the cells are not too many."""
+def are_near_noise(strategy: MarginalTables, noise: IntegerNoise, total: float) -> bool:
+    """Whether cells are fitted: so many records leave entries near to their noise, and the cells are not too many."""
     entries = [math.prod(strategy.shape[axis] for axis in held) for held in strategy.attributes]
     signal = total * sum(strategy.weights) / sum(entries)
     steps = 2 * _WALKS * len(entries) * strategy.cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from dpfast.mechanisms.noise.integer_noise import IntegerNoise
 from dpfast.strategies.marginals import MarginalTables
 from dpfast.synthesis.histograms.denoising import denoised
 from dpfast.synthesis.histograms.levels import drawn_to_none
-from dpfast.synthesis.histograms.shared_tables import are_few, fitted_cells
+from dpfast.synthesis.histograms.shared_tables import are_near_noise, fitted_cells
 from dpfast.synthesis.histograms.totals import nearest_of_total
 from dpfast.synthesis.histograms.whole_numbers import is_rare
 
@@ -66,11 +66,17 @@ def cells_of_tables(
     ]
     known = [] if records is None else [records]
     weights = strategy.weights
-    sums = [_noisy_sum(table, weight, noise) for table, weight in zip(measured, weights, strict=True)]
-    if strategy.share_attributes and not are_few(strategy, noise, _mean([*known, *sums])[0]):
+    sums = [
+        (float(table.sum()), table.size * (noise.deviation / weight) ** 2)
+        for table, weight in zip(measured, weights, strict=True)
+    ]
+    if strategy.share_attributes and not are_near_noise(strategy, noise, _mean([*known, *sums])[0]):
         return strategy.reconstruct([weight * table for weight, table in zip(weights, tables, strict=True)])
-    restored = [_restored_sum(*one, noise, threads) for one in zip(measured, tables, weights, strict=True)]
-    total = _total(known, sums, restored)
+    # Found only where the number of records follows from them: each takes as long as the table itself, twice.
+    variances = (
+        _variance_of_sum(table, noise, threads, weight) for table, weight in zip(measured, weights, strict=True)
+    )
+    total = _total(known, sums, [float(table.sum()) for table in tables], variances)
     if strategy.share_attributes and total > 0.0:
         return fitted_cells(strategy, measured, tables, noise, total, threads)
     cells = np.full(strategy.shape, total / strategy.cells)
@@ -91,26 +97,16 @@ def _variance_of_sum(noisy: Floats, noise: IntegerNoise, threads: int | None, we
     cell has. It knows nothing of bias, which `_total` sees: a few records in each of many cells are taken for none.
     """
     deviation = noise.deviation / weight
-    if noisy.size > _LARGEST_MOVED or is_rare(noise, weight):
+    if not noisy.ndim or noisy.size > _LARGEST_MOVED or is_rare(noise, weight):
         return noisy.size * deviation**2
     step = _STEP * deviation / math.sqrt(noisy.size)
     less, more = (float(denoised(noisy + by, noise, threads, weight).sum()) for by in (-step, step))
     return max((more - less) / (2.0 * step), 1.0) * deviation**2
 
 
-def _noisy_sum(noisy: Floats, weight: int, noise: IntegerNoise) -> Known:
-    """Return the sum of a table as measured, and its variance."""
-    return float(noisy.sum()), noisy.size * (noise.deviation / weight) ** 2
-
-
-def _restored_sum(noisy: Floats, restored: Floats, weight: int, noise: IntegerNoise, threads: int | None) -> Known:
-    """Return the sum of a table without most of its noise, and its variance."""
-    whole = noisy.size * (noise.deviation / weight) ** 2
-    own = _variance_of_sum(noisy, noise, threads, weight) if noisy.ndim else whole
-    return float(restored.sum()), min(own, whole)
-
-
-def _total(known: Sequence[Known], sums: Sequence[Known], restored: Sequence[Known]) -> float:
+def _total(
+    known: Sequence[Known], sums: Sequence[Known], restored: Sequence[float], variances: Iterable[float]
+) -> float:
     """Return the number of records by what is known of it, and by the sums of tables, by the precision of each.
 
     Of a table counts the sum as measured, which is right on average, or as restored, whichever has less variance. The
@@ -122,9 +118,9 @@ def _total(known: Sequence[Known], sums: Sequence[Known], restored: Sequence[Kno
     if variance == 0.0:
         return max(mean, 0.0)
     if not known and len(sums) == 1:
-        return max(restored[0][0], 0.0)
+        return max(restored[0], 0.0)
     best = list(known)
-    for noisy, (value, own) in zip(sums, restored, strict=True):
+    for noisy, value, own in zip(sums, restored, variances, strict=True):
         biased = max(own, (value - mean) ** 2 - _SURELY**2 * variance)
         best.append((value, biased) if biased < noisy[1] else noisy)
     return drawn_to_none(*_mean(best))
