@@ -189,9 +189,23 @@ def open_data(data: Data, schema: Schema) -> Source:
 
 
 def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:
+    for name, values in columns.items():
+        if not _has_dtype(values):
+            # The dtype of a list would be made from private values, and with it an error before any charge.
+            raise ColumnError(
+                f"data must have columns with dtypes of their own, but {str(name)[:60]!r} was of type "
+                f"{type(values).__name__}; pass a Series, for example pl.Series(values, dtype=pl.Int64)"
+            )
     try:
-        return pl.DataFrame(columns)
+        return pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         pass
     # Out here no traceback holds what Polars says, which may show a value.
     raise ColumnError("data must be a frame of columns, but was a dictionary of others; pass a Polars DataFrame")
+
+
+def _has_dtype(values: object) -> bool:
+    """Return whether a column's dtype is known without its values."""
+    if isinstance(values, np.ndarray):
+        return not values.dtype.hasobject and not isinstance(values, np.ma.MaskedArray)
+    return isinstance(values, pl.Series)

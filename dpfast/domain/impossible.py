@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpfast.aggregation.filtering import native_filter
 from dpfast.aggregation.sources import missing_column
 from dpfast.arguments import Special
+from dpfast.columns.comparable import comparable
 from dpfast.columns.edges import are_times
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError, ParameterError, Words
@@ -160,29 +161,35 @@ class _Reader:
     def _codes(self, name: str, values: pl.Series) -> NDArray[np.int64]:
         """Return the place of each value of a table along its axis; bins are called by their left edges."""
         labels = self._attributes[name].labels
-        try:
-            asked = values.cast(labels.dtype, strict=True)
-        except (pl.exceptions.PolarsError, TypeError, ValueError):
-            asked = None
-        if asked is None:
+        if not _are_comparable(values.dtype, labels.dtype):
             raise ColumnError(
                 f"impossible: the column {name!r} of dtype {values.dtype} must hold values of the domain's, of dtype "
                 f"{labels.dtype}; cast it"
             )
+        asked = values.cast(labels.dtype, strict=False)
+        # A value that the domain's dtype does not hold, 1.9 of integers, is none that was declared.
+        held = asked.cast(values.dtype, strict=False).eq_missing(values)
         known = pl.DataFrame({"value": labels, "place": np.arange(len(labels))})
         joined = pl.DataFrame({"value": asked}).join(
             known, on="value", how="left", nulls_equal=True, maintain_order="left"
         )
-        if joined["place"].null_count():
-            stray = asked.gather(np.flatnonzero(joined["place"].is_null().to_numpy())[:1])[0]
+        strays = values.filter(joined["place"].is_null() | ~held)
+        if len(strays):
             mend = "bins are called by their left edges" if self._attributes[name].bins else "leave the row out"
-            raise ParameterError(f"{_ASKER}[{name!r}]", stray, "a value that the domain declares", mend)
+            raise ParameterError(f"{_ASKER}[{name!r}]", strays[0], "a value that the domain declares", mend)
         return joined["place"].to_numpy().astype(np.int64)
 
     def _asked(self, test: Test, axis: int, axes: int) -> Flags:
         """Return of which cells of one attribute a test is true, along one of several axes."""
         flags = _true_of(test, self._attributes[test.column])
         return flags.reshape([-1 if own == axis else 1 for own in range(axes)])
+
+
+def _are_comparable(given: pl.DataType, labels: pl.DataType) -> bool:
+    """Return whether a table's values may be the domain's: numbers all, as bins may begin at fractions."""
+    if pl.Null in (given, labels):
+        return True
+    return (given.is_numeric() and labels.is_numeric()) or comparable(given) == comparable(labels) is not None
 
 
 def _joined(where: Filter, asked: Callable[[Test], Flags]) -> Flags:
@@ -229,7 +236,7 @@ def _true_of(test: Test, attribute: Attribute) -> Flags:
 
 def _holds(test: Test, values: pl.Series) -> Flags:
     """Return of which values a test is true."""
-    frame = pl.DataFrame([values.alias(test.column)])
+    frame = pl.DataFrame({test.column: values})
     asked = native_filter(test, frame.schema, _ASKER).fill_null(value=False)
     flags: Flags = frame.select(held=pl.lit(value=True) & asked).to_series().to_numpy()
     # A constant has one row.

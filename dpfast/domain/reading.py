@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -13,12 +14,15 @@ from dpfast.aggregation.keys import code_keys
 from dpfast.columns.comparable import has_room, is_integer
 from dpfast.columns.dtypes import dtype_name
 from dpfast.columns.edges import are_times
+from dpfast.columns.values import values_of, whole_edges
 from dpfast.domain.attributes import Attribute
 from dpfast.errors import ColumnError
 from dpfast.kernels.grouping.counting import find_bins, look_up_slots
 from dpfast.queries import Bins
 
 __all__ = ["Reader", "reader_of"]
+
+_LEAST_TICK, _LARGEST_TICK = -(2**63), 2**63 - 1
 
 
 class Reader(ABC):
@@ -78,7 +82,7 @@ class _Codes(Reader):
 
 
 class _BinNumbers(Reader):
-    """Numbers, or times by their ticks, each in the bin between two edges."""
+    """Numbers, each in the bin between two edges."""
 
     def __init__(self, expression: pl.Expr, edges: np.ndarray, *, clamps: bool, nulls_only: bool) -> None:
         super().__init__(expression)
@@ -87,7 +91,7 @@ class _BinNumbers(Reader):
         self._nulls_only = nulls_only
 
     def read(self, block: Block, name: str) -> tuple[np.ndarray, np.ndarray]:
-        numbers, valid, edges = block.floats(name), block.validity(name), self._edges
+        numbers, valid, edges = self._numbers(block, name), block.validity(name), self._edges
         find_bins(numbers, valid, edges, block.numbers, block.flags)
         if self._clamps:
             # What lies above all edges was found in the last place of the search, which is no bin.
@@ -98,6 +102,26 @@ class _BinNumbers(Reader):
         if self._clamps or self._nulls_only:
             np.multiply(valid, numbers == numbers, out=block.flags)
         return block.numbers, block.flags
+
+    def _numbers(self, block: Block, name: str) -> np.ndarray:
+        return block.floats(name)
+
+
+class _BinTimes(_BinNumbers):
+    """Times by their ticks, which float64 does not hold: a nanosecond before midnight is not midnight."""
+
+    def __init__(self, expression: pl.Expr, ticks: Sequence[int], *, clamps: bool, nulls_only: bool) -> None:
+        edges = np.array([min(max(tick, _LEAST_TICK), _LARGEST_TICK) for tick in ticks], np.int64)
+        super().__init__(expression, edges, clamps=clamps, nulls_only=nulls_only)
+        self._beyond = ticks[-1] > _LARGEST_TICK
+
+    def _numbers(self, block: Block, name: str) -> np.ndarray:
+        # The largest tick lies below an edge that is larger still.
+        ticks = block.view_integers(name)
+        ticks = np.minimum(ticks, _LARGEST_TICK - 1) if self._beyond else ticks.view()
+        # Some stand in the data's own memory; the kernel is compiled once for all.
+        ticks.setflags(write=False)
+        return ticks
 
 
 class _Listed(Reader):
@@ -134,8 +158,7 @@ def reader_of(attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> Read
     """
     column = pl.col(attribute.name)
     if attribute.bins is not None:
-        edges = _edges(attribute, attribute.bins, dtype)
-        return _BinNumbers(column, edges, clamps=clamps, nulls_only=attribute.nulls_only)
+        return _bins_of(column, attribute, attribute.bins, dtype, clamps=clamps)
     if attribute.values is None:
         _check(is_integer(dtype), attribute, dtype, "integers")
         return _Codes(column, attribute, dtype, clamps=clamps)
@@ -160,18 +183,21 @@ def reader_of(attribute: Attribute, dtype: pl.DataType, *, clamps: bool) -> Read
     return _Codes(found, attribute, pl.Int64(), clamps=False)
 
 
-def _edges(attribute: Attribute, bins: Bins, dtype: pl.DataType) -> np.ndarray:
-    """Return edges as float64: numbers, or the ticks of the column's own unit."""
+def _bins_of(column: pl.Expr, attribute: Attribute, bins: Bins, dtype: pl.DataType, *, clamps: bool) -> Reader:
+    """Return what reads numbers, or times by the ticks of the column's own unit."""
     if not are_times(bins.edges):
         _check(dtype.is_float() or is_integer(dtype), attribute, dtype, "integers or floats")
-        return np.array(bins.edges, np.float64)
-    edges = pl.Series(bins.edges)
-    if isinstance(edges.dtype, pl.Datetime):
-        zoned = isinstance(dtype, pl.Datetime) and (dtype.time_zone is None) == (edges.dtype.time_zone is None)
-        _check(zoned, attribute, dtype, "datetimes" + " with a time zone" * (edges.dtype.time_zone is not None))
+        edges = np.array(bins.edges, np.float64)
+        return _BinNumbers(column, edges, clamps=clamps, nulls_only=attribute.nulls_only)
+    held = pl.Series(bins.edges).dtype
+    if isinstance(held, pl.Datetime):
+        zoned = isinstance(dtype, pl.Datetime) and (dtype.time_zone is None) == (held.time_zone is None)
+        _check(zoned, attribute, dtype, "datetimes" + " with a time zone" * (held.time_zone is not None))
     else:
-        _check(isinstance(dtype, type(edges.dtype)), attribute, dtype, f"values of {dtype_name(edges.dtype)}")
-    return edges.cast(dtype).to_physical().cast(pl.Float64).to_numpy()
+        _check(isinstance(dtype, type(held)), attribute, dtype, f"values of {dtype_name(held)}")
+    ticks = whole_edges(values_of(dtype), bins.edges, attribute.name)
+    assert ticks is not None
+    return _BinTimes(column, ticks, clamps=clamps, nulls_only=attribute.nulls_only)
 
 
 def _declared(places: np.ndarray, count: int, block: Block, valid: np.ndarray | None = None) -> np.ndarray:

@@ -59,7 +59,9 @@ def _opened(path: Path, first: pl.DataFrame, opened: ExitStack) -> Callable[[pl.
         if suffix == ".ndjson":
             return lambda frame: frame.write_ndjson(file)
         file.write(first.clear().write_csv().encode())
-        return lambda frame: frame.write_csv(file, include_header=False)
+        # CSV has no durations; in NDJSON they are in ISO 8601, too.
+        durations = pl.selectors.duration().dt.to_string("iso")
+        return lambda frame: frame.with_columns(durations).write_csv(file, include_header=False)
     schema = _arrow(first.clear()).schema
     if suffix in _ARROW:
         import pyarrow.ipc

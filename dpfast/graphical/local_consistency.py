@@ -102,7 +102,7 @@ class _Dual:
             for row, clique in enumerate(holders):
                 self._views[clique].append((place, row, View(sizes, cliques[clique], held)))
         self.tables = [np.zeros(level.size) for level in levels]
-        self._terms = np.empty(max(level.size for level in levels))
+        self._terms = np.zeros(max(level.size for level in levels))
 
     def fill(self, duals: Sequence[Floats]) -> list[Floats]:
         """Set the tables to those of the duals; return their shared marginals."""

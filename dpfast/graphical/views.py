@@ -32,7 +32,8 @@ class View:
     def __init__(self, sizes: Sequence[int], clique: Sequence[int], attributes: Sequence[int]) -> None:
         self.size = math.prod(sizes[a] for a in attributes)
         self._walk = _walk(tuple(sizes[a] for a in clique), tuple(clique.index(a) for a in attributes))
-        self._scratch = np.empty(self._walk[-1].size)
+        # Zeros: a model is pickled with it, and what the process had there before is private.
+        self._scratch = np.zeros(self._walk[-1].size)
 
     def sums(self, table: Floats) -> Floats:
         """Return the marginal, in one dimension."""

@@ -117,8 +117,10 @@ def check_cells_of(array: NDArray[Any], shape: tuple[int, ...], argument: str) -
 
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
     """Return a histogram of integers in one dimension, as int64."""
-    array = array_of(histogram, argument)
+    array = _whole_numbers(histogram, argument)
     check_cells_of(array, shape, argument)
+    if array.dtype.hasobject:
+        array = np.clip(array, -(2**63), 2**63 - 1).astype(np.int64)
     if array.dtype.kind not in "iu":
         raise ParameterError(
             argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"
@@ -128,13 +130,27 @@ def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
 
 
+def _whole_numbers(histogram: Any, argument: str) -> NDArray[Any]:
+    """Return what was given as an array; a list of whole numbers that no type of NumPy holds as Python's numbers.
+
+    NumPy takes the type of a list from its values: one of 2**63 or more makes floats or objects of them.
+    """
+    array = array_of(histogram, argument)
+    if array.dtype.kind not in "fO" or not isinstance(histogram, list | tuple):
+        return array
+    wide = np.asarray(histogram, dtype=object)
+    return wide if all(isinstance(held, int | np.integer) for held in wide.flat) else array
+
+
 def records(histogram: Any) -> int:
     """Return how many records a histogram of integers has, before any count is moved into its range.
 
     Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
     may have a count that is out of range by one more than the other's.
     """
-    array = array_of(histogram, "histogram")
+    array = _whole_numbers(histogram, "histogram")
+    if array.dtype.hasobject:
+        return int(array.sum())
     wide = array if array.dtype == np.uint64 else array.astype(np.int64)
     # The sums of both halves fit.
     return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())

@@ -293,7 +293,7 @@ FRAME = pl.DataFrame({"a": ["x"], "b": [1]})
 def test_a_domain_of_too_many_cells():
     domain = dpf.Domain({name: list(range(100)) for name in "abcde"})
     with pytest.raises(ParameterError, match="80,000,000,000 bytes"):
-        domain.count({name: [1] for name in "abcde"})
+        domain.count({name: np.ones(1, np.int64) for name in "abcde"})
 
 
 def test_arguments_that_cannot_be():
@@ -326,10 +326,36 @@ def test_columns_of_another_type_are_refused_by_their_type_alone(attribute, colu
 
 
 def test_what_is_no_frame_is_refused_without_its_values():
-    with pytest.raises(ColumnError, match="data must be") as caught:
-        dpf.Domain({"a": 3}).count({"a": [1, "private"]})
-    assert "private" not in str(caught.value)
+    with pytest.raises(ColumnError, match="data must be a frame") as caught:
+        dpf.Domain({"a": 3}).count({"a": np.ones(3), "private": np.ones(2)})
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+NO_DTYPES = [
+    *([1], [None], [0.5], [2**130], ["private"], [], (1, 2), "private", 1, None, pl.Series),
+    *(np.array([1, "private"], object), np.ma.masked_array([1, 2], [True, False])),
+]
+
+
+@pytest.mark.parametrize("values", NO_DTYPES)
+def test_a_dictionary_of_what_has_no_dtype_is_refused_whatever_it_holds(values):
+    """Soundness rule 12: the dtype of a list is made from its values, and an error before the charge from that."""
+    domain, ledger = dpf.Domain({"a": 3}, "null"), dpf.Ledger(epsilon=1)
+    for read in (
+        lambda data: domain.count(data),
+        lambda data: domain.open(data),
+        lambda data: dpf.Domain.from_schema(data, {"a": 3}),
+        lambda data: dpf.propose_domain(data, bounds={"a": (0, 3)}, epsilon=1.0, ledger=ledger),
+    ):
+        with pytest.raises(ColumnError, match="data must have columns with dtypes of their own, but 'a' was") as caught:
+            read({"a": values, "b": pl.Series([1])})
+        assert "private" not in str(caught.value)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("values", [np.array([0, 2, 7]), np.array([0, 2, 7], np.uint8), pl.Series([0, 2, None])])
+def test_a_dictionary_of_columns_that_have_dtypes_is_counted(values):
+    assert dpf.Domain({"a": 3}, "null").count({"a": values}).tolist() == [1, 0, 1, 1]
 
 
 def test_no_error_shows_the_data(tmp_path):

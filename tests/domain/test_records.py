@@ -203,6 +203,80 @@ def test_moments_are_binned_by_their_own_ticks(unit, zone):
         dpf.Domain({"at": dpf.bins("at", edges)}).open(pl.DataFrame({"at": DAYS}))
 
 
+def moments(*texts):
+    return pl.Series("at", np.array(texts, "M8[ns]"))
+
+
+FAR = datetime.datetime(9990, 1, 1)
+MICROSECONDS = [FAR + datetime.timedelta(microseconds=step) for step in range(4)]
+MIDNIGHTS = [datetime.datetime(2020, 1, day) for day in (1, 2, 3)]
+#: Edges, values and their bins, of times that float64 does not tell apart.
+CLOSE_TIMES = {
+    "a nanosecond before midnight": (
+        MIDNIGHTS, moments("2020-01-01", "2020-01-01T23:59:59.999999999", "2020-01-02"), [0, 0, 1],
+    ),
+    "microseconds of a late year": (MICROSECONDS, pl.Series("at", MICROSECONDS), [0, 1, 2, None]),
+    "the last nanosecond, below an edge that is later still": (
+        [MIDNIGHTS[0], FAR], moments("2262-04-11T23:47:16.854775807", "2019-12-31T23:59:59.999999999"), [0, None],
+    ),
+    "the first nanosecond, above an edge that is earlier still": (
+        [datetime.datetime(1, 1, 1), MIDNIGHTS[0]], moments("1677-09-21T00:12:43.145224193", "2020-01-01"), [0, None],
+    ),
+    "edges between two milliseconds": (
+        [MIDNIGHTS[0], MIDNIGHTS[0] + datetime.timedelta(microseconds=500), MIDNIGHTS[1]],
+        moments("2020-01-01", "2020-01-01T00:00:00.001").cast(pl.Datetime("ms")), [0, 1],
+    ),
+    "times of day": (
+        [datetime.time(0), datetime.time(12), datetime.time(23, 59, 59)],
+        pl.Series("at", [datetime.time(11, 59, 59, 999999), datetime.time(12)]), [0, 1],
+    ),
+    "long durations": (
+        [datetime.timedelta(days=200_000, microseconds=step) for step in range(3)],
+        pl.Series("at", [datetime.timedelta(days=200_000, microseconds=step) for step in (1, 0, 2)]), [1, 0, None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("outside", ["drop", "null", "clamp"])
+@pytest.mark.parametrize("name", CLOSE_TIMES)
+def test_times_are_compared_by_their_ticks(name, outside):
+    edges, values, bins = CLOSE_TIMES[name]
+    domain = dpf.Domain({"at": dpf.bins("at", edges)}, outside)
+    for value, expected in zip(values.to_frame().iter_slices(1), bins, strict=True):
+        counts = domain.count(value)
+        if expected is not None:
+            assert counts[expected] == counts.sum() == 1
+        elif outside != "clamp":
+            assert counts[: len(edges) - 1].sum() == 0
+
+
+@pytest.mark.parametrize("name", CLOSE_TIMES)
+def test_a_domain_and_a_plan_find_the_same_bins_of_times(name):
+    edges, values, _ = CLOSE_TIMES[name]
+    domain, ledger = dpf.Domain({"at": dpf.bins("at", edges)}), dpf.Ledger(epsilon=1000)
+    asked = {"by": domain.by, "keys": domain.frame(), "n": dpf.count(), "epsilon": 1000.0, "privacy_unit": "row"}
+    released = dpf.plan(values.to_frame(), **asked).run(ledger)
+    assert released.frame["n"].to_list() == domain.count(values.to_frame()).tolist()
+
+
+@pytest.mark.parametrize("name", CLOSE_TIMES)
+def test_times_are_drawn_within_their_bins(name):
+    edges, _, _ = CLOSE_TIMES[name]
+    domain = dpf.Domain({"at": dpf.bins("at", edges)})
+    cells = np.repeat(np.arange(len(edges) - 1), 500)
+    assert domain.count(domain.records(cells)).tolist() == [500] * (len(edges) - 1)
+    assert domain.records(cells)["at"].n_unique() > len(edges) - 2
+
+
+def test_a_column_may_have_an_empty_name():
+    domain = dpf.Domain({"": 2, "b": 2})
+    assert domain.records([0, 1]).columns == domain.frame().columns == ["", "b"]
+    rows = pl.DataFrame({"": [0, 1] * 50, "b": [1, 0] * 50})
+    made = dpf.synthesize(rows, domain, impossible=dpf.column("") == 1, epsilon=50.0, ledger=dpf.Ledger(epsilon=50))
+    assert made.frame.columns == ["", "b"]
+    assert made.frame[""].sum() == 0
+
+
 @pytest.mark.parametrize("outside", ["drop", "clamp"])
 def test_nulls_are_a_category_of_their_own(outside):
     frame = pl.DataFrame({"a": [0, 1, 7, None], "b": [0.5, float("nan"), 9.0, None], "c": ["x", "?", None, None]})
@@ -245,3 +319,16 @@ def test_a_schema_serves_without_data():
             dpf.Domain.from_schema(given, columns=["none such"])
         with pytest.raises(ParameterError, match="schema must be left out"):
             dpf.Domain.from_schema(given, {"n": 5}, schema={"n": pl.Int8})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet", ".arrow"])
+def test_durations_are_written(suffix, tmp_path):
+    domain = dpf.Domain({"u": dpf.bins("u", [datetime.timedelta(0), datetime.timedelta(seconds=1)])})
+    rows = pl.DataFrame({"u": [datetime.timedelta(milliseconds=3)] * 100})
+    made = dpf.synthesize(rows, domain, epsilon=5.0, rows=7, ledger=dpf.Ledger(epsilon=5))
+    path = tmp_path / f"records{suffix}"
+    assert made.write(path) == 7
+    if suffix in (".csv", ".ndjson"):
+        lines = path.read_text().splitlines()[suffix == ".csv" :]
+        assert len(lines) == 7
+        assert all("PT0." in line for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 
 import numpy as np
@@ -149,6 +150,47 @@ def test_what_a_declaration_says_of_cells(impossible, attributes, flags):
 def test_parts_joined_by_or_are_said_each_of_its_own_columns():
     found = possible_cells(PEOPLE, ((AGE < 14) & (MARRIED == "yes")) | ((MARRIED == "no") & (WED == 2001)), 1e6, "")
     assert [one.attributes for one in found] == [(0, 1), (1, 2)]
+
+
+DAY = datetime.date(2020, 1, 1)
+ALL_KINDS = {
+    "code": 3, "works": [False, True], "day": [DAY], "word": ["1", "x"], "number": [1, 2],
+    "age": dpf.bins("age", [0, 20, 40]), "share": dpf.bins("share", [0.0, 0.5, 1.0]),
+    "at": dpf.bins("at", [datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1), datetime.datetime(2022, 1, 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("code", [1.9]), ("code", ["1"]), ("code", [True]), ("code", [2**64]), ("code", [float("nan")]), ("code", [-1]),
+        ("works", [7]), ("works", [0.5]), ("works", [1]), ("works", ["true"]), ("works", [None]),
+        ("day", [datetime.datetime(2020, 1, 1, 15)]), ("day", [DAY.toordinal()]), ("day", [datetime.date(2020, 1, 2)]),
+        ("word", [1]), ("number", [1.5]), ("number", ["1"]), ("number", [DAY]),
+        ("age", [20.7]), ("age", ["20"]), ("age", [21]), ("age", [True]), ("age", [40]),
+        ("share", ["0"]), ("share", [0.49999999999999994]), ("share", [1.0]), ("share", [False]),
+        ("at", [DAY]), ("at", [datetime.datetime(2021, 1, 1, 0, 0, 0, 1)]), ("at", [0]),
+    ],
+)  # fmt: skip
+def test_a_table_forbids_no_value_but_those_that_it_has(column, values):
+    """A value that is cast, 1.9 to 1, would forbid another one without a word."""
+    with pytest.raises((ParameterError, ColumnError), match="impossible"):
+        possible_cells(dpf.Domain(ALL_KINDS), pl.DataFrame({column: values}), 1e6, "")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "place"),
+    [
+        ("code", pl.Series([2], dtype=pl.UInt8), 2), ("code", [2.0], 2), ("works", [True], 1), ("day", [DAY], 0),
+        ("word", pl.Series(["x"], dtype=pl.Categorical), 1), ("word", pl.Series(["x"], dtype=pl.Enum(["x"])), 1),
+        ("number", [2.0], 1), ("age", [20], 1), ("age", [20.0], 1), ("share", [0], 0), ("share", [0.5], 1),
+        ("at", pl.Series([datetime.datetime(2021, 1, 1)]).cast(pl.Datetime("ms")), 1),
+    ],
+)  # fmt: skip
+def test_a_table_of_another_dtype_forbids_the_same_values(column, values, place):
+    domain = dpf.Domain(ALL_KINDS)
+    (found,) = possible_cells(domain, pl.DataFrame({column: values}), 1e6, "")
+    assert np.flatnonzero(~found.flags).tolist() == [place]
 
 
 def test_numbers_that_are_no_whole_ones():

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.errors import ParameterError
 from dpfast.synthesis.fitted.exact_workload import ExactWorkload
-from dpfast.workloads.histograms import clamped, records
+from dpfast.workloads.histograms import clamped, counted, records
 
 from .test_privacy import WORKLOADS, neighbours
 from .transcripts import loss, replay, transcript
@@ -63,6 +64,20 @@ def test_the_number_of_records_is_counted_before_counts_are_moved():
     assert records(np.array([2**63 - 1, 2**63 - 1, -3])) == 2**64 - 5
     assert records(np.array([2**64 - 1, 2], np.uint64)) == 2**64 + 1
     assert records(np.array([[100, 100], [100, -128]], np.int8)) == 172
+
+
+def test_the_type_of_a_list_says_nothing_of_its_counts():
+    """NumPy makes floats or objects of a list with a number of 2**63 or more: that is no error before the charge."""
+    for largest in (2**63 - 1, 2**63, 2**64, -(2**63) - 1, 2**100):
+        for given in ([largest, 0, 5, 7], (largest, 0, 5, 7), [[largest, 0], [5, 7]]):
+            assert counted(given, np.shape(given)).tolist() == [min(max(largest, -(2**63)), 2**63 - 1), 0, 5, 7]
+            assert records(given) == largest + 12
+        ledger = dpf.Ledger(epsilon=1)
+        dpf.mwem([largest, 0, 5, 7], PREFIXES, epsilon=1.0, ledger=ledger)
+        assert ledger.spent.epsilon == 1.0
+    for given in ([1.5, 0, 5, 7], [2.0**63, 0, 5, 7], [2**63, 0.5, 5, 7]):
+        with pytest.raises(ParameterError, match="of integers, but was of type float64"):
+            counted(given, (4,))
 
 
 def charged(release):

@@ -232,6 +232,14 @@ def test_where_rows_are_replaced_their_number_is_exact(tmp_path):
     np.testing.assert_allclose(made.marginal(["a0", "a2"]).sum(), 3000.0)
 
 
+def test_the_number_of_rows_is_counted_before_counts_are_moved_into_range():
+    plan = planned((3, 3), [(0, 1)], neighbors="replace")
+    one = np.array([2**36 + 1, 5, 0, 0, 0, 0, 0, 0, 0])
+    other = np.array([2**36, 6, 0, 0, 0, 0, 0, 0, 0])
+    for counts in (one, other):
+        assert measure_residuals(plan, {(0, 1): counts}, SeededRandom(1))[()] == 2**36 + 6
+
+
 @pytest.mark.parametrize("rows", [0, 1])
 def test_few_rows(rows):
     domain = dpf.Domain({"a0": 5, "a1": 1, "a2": 3})
