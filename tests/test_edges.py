@@ -58,7 +58,9 @@ def test_edges_that_are_read(given, read):
     ],
 )
 def test_edges_that_are_refused(given):
-    with pytest.raises(ParameterError, match=r"^edges must be two or more finite, increasing numbers, or dates"):
+    with pytest.raises(
+        ParameterError, match=r"^edges must be two or more finite, increasing numbers of float64, or dates"
+    ):
         read_edges(given)
 
 

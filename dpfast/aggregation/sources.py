@@ -226,9 +226,9 @@ def refuse_pattern(name: str) -> None:
         raise ColumnError(f"the column {name[:60]!r} has a name that Polars takes for a pattern; rename it")
 
 
-def missing_column(name: object, columns: Iterable[str], argument: str) -> ColumnError:
-    """Return the error for a column that does not exist, with names that it has."""
-    lacks = f"names the column {str(name)[:60]!r}, which the data lacks"
+def missing_column(name: object, columns: Iterable[str], argument: str, of: str = "data") -> ColumnError:
+    """Return the error for a column that does not exist, with names that data or a domain has."""
+    lacks = f"names the column {str(name)[:60]!r}, which the {of} lacks"
     return ColumnError(f"{argument} {lacks}; {near_names(str(name), list(columns))}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +60,17 @@ def take_data(
     return CsvStream(sys.stdin.buffer, schema), None
 
 
-def open_files(files: Sequence[str], schema: str | None) -> Source:
-    """Return the data that FILES name, with the dtypes of --schema; nothing but their schema was read."""
+def open_files(files: Sequence[str], schema: str | None, columns: Iterable[str]) -> Source:
+    """Return the data that FILES name, with the dtypes of --schema; nothing but their schema was read.
+
+    Where files differ in one of the columns, the error names them: the schema that they share lacks it.
+    """
     from dpfast.aggregation.sources import open_source
 
     data, dtypes = take_data(files, read_schema(schema))
-    return open_source(data, schema=dtypes)
+    source = open_source(data, schema=dtypes)
+    source.require(columns)
+    return source
 
 
 def check_file(path: str, option: str, *others: str, kinds: str = "a Parquet or Arrow file") -> None:

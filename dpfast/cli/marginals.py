@@ -51,7 +51,7 @@ _KINDS = ("prefix", "ranges")
     metavar="KIND",
     multiple=True,
     help="marginals:K, or columns as sex,age; age:prefix asks for running sums along a column in place of its counts, "
-    "age:ranges for all its ranges; repeatable.  [default: marginals:2]",
+    "age:ranges for all its ranges; repeatable.  [default: marginals:2 of at most 2**22 cells]",
 )
 @EPSILON
 @click.option("--delta", type=float, help="Beside epsilon: the noise is Gaussian, and much smaller.")
@@ -94,9 +94,10 @@ def marginals(
         raise CommandError("missing option '--epsilon'; write for example --epsilon 1 --delta 1e-9")
     if not explain and not (destination.ledger and destination.out):
         raise CommandError("missing option '--ledger' or '--out'; give both, or --explain")
-    source = open_files(files, schema)
+    names = names_of(columns)
+    source = open_files(files, schema, names)
     declared = {"values": values, "bins": bins}
-    axes = read_domain(names_of(columns), declared, domain, outside, nulls, source.schema())
+    axes = read_domain(names, declared, domain, outside, nulls, source.schema())
     if taken := [name for name in _OWN if name in axes.names]:
         raise CommandError(f"--columns cannot name {taken[0]!r}, which is a column of the result; rename it")
     plan = plan_marginals(axes, _read_workload(workload, axes), **given)
@@ -138,7 +139,7 @@ def marginals(
         about = [] if fitted is None else [f"{fitted.guarantee}; they differ by at most {fitted.residual:.3g}"]
         if stopped is not None:
             about = ["the fit was stopped: these are the counts as they were measured, which are paid for"]
-        said = [*outputs.written(content), *about, charged, *left_out_lines(axes)]
+        said = [*outputs.written(content), *about, charged, *plan.left_out_lines(), *left_out_lines(axes)]
         say("\n".join(said), err=outputs.frame is None)
         if stopped is not None:
             raise stopped

@@ -95,9 +95,10 @@ def domain(
     )
     try:
         name = dataset_name(files, dataset)
-        source = open_files(files, schema)
+        asked_of = None if columns is None else names_of(columns)
+        source = open_files(files, schema, asked_of or ())
         known = source.schema()
-        names = list(known) if columns is None else names_of(columns)
+        names = asked_of or list(known)
         own_nulls = [] if nulls is None else names_of(nulls, "--nulls")
         if unknown := [one for one in own_nulls if one not in names]:
             raise CommandError(f"--nulls names {unknown[0]!r}, which --columns does not; add it, or leave it out")
@@ -151,4 +152,4 @@ def _save(target: Target, document: dict[str, Any], charge: list[str]) -> None:
 
 def _described(axis: Any) -> str:
     """Return how many values or bins a column has."""
-    return f"{len(axis['bins']) - 1} bins" if isinstance(axis, dict) else f"{number_of(len(axis), 'value')}"
+    return number_of(len(axis["bins"]) - 1, "bin") if isinstance(axis, dict) else number_of(len(axis), "value")

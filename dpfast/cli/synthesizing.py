@@ -129,8 +129,9 @@ def synthesize(
         raise CommandError("--public is for --plot, which is missing; add it: --plot errors.png")
     declared = {option: given.pop(option) for option in ("values", "bins")}
     domain = given.pop("domain")
-    domain_of = partial(read_domain, names_of(columns), declared, domain, outside, nulls)
-    planned = partial(_planned, partial(open_files, files, schema), domain_of, impossible, workload)
+    names = names_of(columns)
+    domain_of = partial(read_domain, names, declared, domain, outside, nulls)
+    planned = partial(_planned, partial(open_files, files, schema, names), domain_of, impossible, workload)
     if explain:
         _explain(planned(destination, given, public=public).plan)
         return

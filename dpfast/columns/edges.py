@@ -25,7 +25,7 @@ __all__ = ["Edge", "Edges", "Points", "are_times", "floats_of", "read_edges", "s
 Edge: TypeAlias = float | datetime.date | datetime.timedelta | datetime.time
 
 _TIMES = (datetime.datetime, datetime.date, datetime.timedelta, datetime.time)
-_ALLOWED = "{} or more finite, increasing numbers, or dates, datetimes, timedeltas or times"
+_ALLOWED = "{} or more finite, increasing numbers of float64, or dates, datetimes, timedeltas or times"
 
 
 def _no_edges() -> Iterator[object]:

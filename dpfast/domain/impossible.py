@@ -137,7 +137,7 @@ class _Reader:
         """Return columns in the order of the domain's axes."""
         for name in names:
             if name not in self._places:
-                raise missing_column(name, list(self._places), _ASKER)
+                raise missing_column(name, list(self._places), _ASKER, "domain")
         return sorted(names, key=self._places.__getitem__)
 
     def _shape(self, names: Sequence[str]) -> list[int]:

@@ -281,7 +281,10 @@ def _query(name: str, dtype: pl.DataType, parts: int, most: int, listed: bool, b
         if name in bounds:
             raise ParameterError("bounds", Words(f"of {name!r}"), "of columns that get bins", "leave them out")
         return top_k(name, most)
-    if not (dtype.is_float() or is_integer(dtype) or times) or listed:
+    if listed:
+        given, allowed = Words(f"{name!r}, a column of {dtype_name(dtype)}"), "columns of strings, integers or dates"
+        raise ParameterError("listed", given, allowed, "leave it out, for bins")
+    if not (dtype.is_float() or is_integer(dtype) or times):
         kinds = "integers, floats, strings, categories, Booleans, dates or times"
         raise ColumnError(
             f"the column {name!r} must hold {kinds} for a domain, but was of {dtype_name(dtype)}; "

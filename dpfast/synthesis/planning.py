@@ -35,6 +35,8 @@ from dpfast.workloads.workload import OwnQueries
 __all__ = ["DOMAIN", "SynthesisPlan", "makes_model", "plan_read", "plan_synthesis"]
 
 DOMAIN = Instance(Domain, "a dpfast.Domain", mend='write dpf.Domain({{"sex": ["f", "m"]}})')
+#: A number of records that somebody says.
+_KNOWN = replace(RECORDS, optional=False)
 #: So many columns are shown.
 _SHOWN = 20
 
@@ -95,7 +97,7 @@ class SynthesisPlan(Shown):
         schema |= dict.fromkeys(("least_deviation", "deviation", "error95", "megabytes"), pl.Float64)
         return pl.DataFrame(rows, schema, orient="row")
 
-    def columns(self, records: Annotated[int, RECORDS]) -> pl.DataFrame:
+    def columns(self, records: Annotated[int, _KNOWN]) -> pl.DataFrame:
         """Return what is known beforehand of each single column's counts, of about so many records.
 
         Parameters
@@ -112,7 +114,7 @@ class SynthesisPlan(Shown):
             of that noise is taken out.
 
         """
-        number = RECORDS.read("records", records)
+        number = _KNOWN.read("records", records)
         way = next(way for way in self._request.ways() if way.most is None or number <= way.most)
         rows = [
             (name, size, off, None if off is None else min(size * off / (2 * max(number, 1)), 1.0))

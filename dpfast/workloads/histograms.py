@@ -117,10 +117,11 @@ def check_cells_of(array: NDArray[Any], shape: tuple[int, ...], argument: str) -
 
 def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram") -> NDArray[np.int64]:
     """Return a histogram of integers in one dimension, as int64."""
-    array = _whole_numbers(histogram, argument)
+    array = array_of(histogram, argument)
     check_cells_of(array, shape, argument)
-    if array.dtype.hasobject:
-        array = np.clip(array, -(2**63), 2**63 - 1).astype(np.int64)
+    wide = _wide_numbers(histogram, array)
+    if wide is not None:
+        array = np.clip(wide, -(2**63), 2**63 - 1).astype(np.int64)
     if array.dtype.kind not in "iu":
         raise ParameterError(
             argument, Words(f"of type {array.dtype}"), "of integers", "sensitivities are those of counts"
@@ -130,16 +131,15 @@ def counted(histogram: Any, shape: tuple[int, ...], argument: str = "histogram")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)
 
 
-def _whole_numbers(histogram: Any, argument: str) -> NDArray[Any]:
-    """Return what was given as an array; a list of whole numbers that no type of NumPy holds as Python's numbers.
+def _wide_numbers(histogram: Any, array: NDArray[Any]) -> NDArray[Any] | None:
+    """Return a list of whole numbers that no type of NumPy holds as Python's numbers; None for anything else.
 
     NumPy takes the type of a list from its values: one of 2**63 or more makes floats or objects of them.
     """
-    array = array_of(histogram, argument)
     if array.dtype.kind not in "fO" or not isinstance(histogram, list | tuple):
-        return array
+        return None
     wide = np.asarray(histogram, dtype=object)
-    return wide if all(isinstance(held, int | np.integer) for held in wide.flat) else array
+    return wide if all(isinstance(held, int | np.integer) for held in wide.flat) else None
 
 
 def records(histogram: Any) -> int:
@@ -148,9 +148,10 @@ def records(histogram: Any) -> int:
     Where records are replaced, this is the number that is public. The sum of counts in range is not: of neighbours one
     may have a count that is out of range by one more than the other's.
     """
-    array = _whole_numbers(histogram, "histogram")
-    if array.dtype.hasobject:
-        return int(array.sum())
+    array = array_of(histogram, "histogram")
+    numbers = _wide_numbers(histogram, array)
+    if numbers is not None:
+        return int(numbers.sum())
     wide = array if array.dtype == np.uint64 else array.astype(np.int64)
     # The sums of both halves fit.
     return (int((wide >> wide.dtype.type(32)).sum()) << 32) + int((wide & wide.dtype.type(2**32 - 1)).sum())

@@ -39,6 +39,32 @@ def test_errors_are_shown_before_anything_is_charged(folder, run):
     assert not (folder / "ledger.db").exists()
 
 
+def test_files_that_differ_are_named(folder, run, trips):
+    (folder / "g").mkdir()
+    for name, part in (("1", trips), ("2", trips), ("3", trips.drop("hour"))):
+        part.write_parquet(folder / "g" / f"{name}.parquet")
+    asked = ["g/*.parquet", *ASKED[1:], *BUDGET, *LEDGER]
+    private = ["g/*.parquet", "--columns", "city,hour", "--private", "--epsilon", "1", *LEDGER, "--out", "made.json"]
+    for result in (
+        run("marginals", *asked, "--out", "made.parquet"),
+        run("synthesize", *asked, "--out", "made.parquet"),
+        run("domain", *private),
+    ):
+        assert "the column 'hour' is missing from the file" in one_line(result)
+        assert "3.parquet" in one_line(result)
+    assert not (folder / "ledger.db").exists()
+
+
+def test_pairs_that_are_left_out_are_said(folder, run):
+    pl.DataFrame({"a": [1, 2], "b": [3, 4]}).write_parquet("wide.parquet")
+    edges = ",".join(map(str, range(3001)))
+    result = run("marginals", "wide.parquet", "--columns", "a,b", "--bins", f"a:{edges}", "--bins", f"b:{edges}",
+                 *BUDGET, *LEDGER, "--out", "made.parquet")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "left out: 1 pair of more than 4,194,304 cells: ['a and b']" in result.stdout
+    assert pl.read_parquet("made.parquet")["marginal"].unique(maintain_order=True).to_list() == ["a", "b"]
+
+
 def test_running_sums_and_ranges_are_asked_along_columns(folder, run, trips):
     """Deviations are about 1: sums are within 10 of the data except with probability 1e-20."""
     result = run("marginals", *ASKED, *BUDGET, *LEDGER, "--workload", "city,hour:prefix", "--workload", "city:ranges",

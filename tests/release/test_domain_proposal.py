@@ -103,13 +103,14 @@ def test_declared_bounds_hold():
         ({"bounds": {"age": (1, 0)}}, ParameterError),
         ({"attributes": {"city": [1.5]}}, ParameterError),
         ({"listed": ["none such"]}, ColumnError),
+        ({"columns": ["share"], "listed": ["share"]}, ParameterError),
         ({"outside": "other"}, ParameterError),
         ({"dataset": "another"}, LedgerError),
     ],
 )
 def test_nothing_is_charged_for_what_cannot_be(changes, error):
     ledger = dpf.Ledger(epsilon=1.0, delta=1e-6, dataset="people")
-    table = some_table(100).with_columns(pl.lit(1).cast(pl.Decimal(10, 2)).alias("at"))
+    table = some_table(100).with_columns(pl.lit(1).cast(pl.Decimal(10, 2)).alias("at"), share=pl.lit(0.5))
     given = {"columns": ["age", "city"], "epsilon": 1.0, "delta": 1e-6, "dataset": "people"}
     with pytest.raises(error):
         dpf.propose_domain(table, ledger=ledger, **{**given, **changes})

@@ -207,7 +207,7 @@ def test_numbers_that_are_no_whole_ones():
         (AGE == 7, ParameterError, "cuts the bin from 0 to 14"),
         (AGE != 7, ParameterError, "cuts the bin"),
         (AGE.is_in([14]), ParameterError, "cuts the bin from 14 to 30"),
-        (dpf.column("none") == 1, ColumnError, "none"),
+        (dpf.column("none") == 1, ColumnError, "names the column 'none', which the domain lacks"),
         (MARRIED > 5, ColumnError, "married"),
         (pl.DataFrame({"married": ["perhaps"]}), ParameterError, "a value that the domain declares"),
         (pl.DataFrame({"age": [15]}), ParameterError, "left edges"),

@@ -134,6 +134,8 @@ def test_edges_are_explained_or_refused(sizes, given, said):
     assert repr(plan).startswith("SynthesisPlan(records of ")
     assert "<table>" in plan._repr_html_()
     assert plan.columns(records=1_000).height == len(sizes)
+    with pytest.raises(ParameterError, match=r"records must be a whole number from 0 to 2\*\*31, but was None"):
+        plan.columns(None)
 
 
 def test_single_columns_of_marginals_that_are_all_measured_have_sums_of_their_noise():

@@ -249,6 +249,27 @@ def test_few_rows(rows):
     assert made.marginal(["a0", "a2"]).shape == (5, 3)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "columns", "left_out"),
+    [
+        ({"a": 3, "g": 8, "one": 1}, (("a", "g"), ("one",)), ()),
+        ({"a": 3000, "b": 3000, "c": 2}, (("a", "c"), ("b", "c")), (("a", "b"),)),
+        ({"a": 3000, "b": 3000}, (("a",), ("b",)), (("a", "b"),)),
+        ({"a": 4}, (("a",),), ()),
+        ({"one": 1}, (("one",),), ()),
+    ],
+)
+def test_by_default_every_column_is_counted_and_what_is_left_out_is_said(sizes, columns, left_out):
+    plan = dpf.plan_marginals(dpf.Domain(sizes), epsilon=1.0)
+    assert (plan.columns, plan.left_out) == (columns, left_out)
+    assert [line for line in plan.explain().splitlines() if line.startswith("left out")] == [
+        f"left out: 1 pair of more than 4,194,304 cells: ['{' and '.join(pair)}']" for pair in left_out
+    ]
+    assert all(plan.deviation([name]) > 0 for name in sizes)
+    with pytest.raises(ParameterError, match=r"but was of wide \(5,000,000 cells\)"):
+        dpf.plan_marginals(dpf.Domain({**sizes, "wide": 5_000_000}), epsilon=1.0)
+
+
 def test_all_pairs_of_a_census_take_seconds():
     domain = dpf.Domain({f"a{place}": size for place, size in enumerate(CENSUS)})
     frame = frame_of(CENSUS, 48_842)

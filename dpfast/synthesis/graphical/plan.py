@@ -30,7 +30,7 @@ __all__ = ["ModelPlan", "Split", "plan_model"]
 
 Attributes = tuple[int, ...]
 
-_MEND = "lower rounds"
+_MEND = "raise the budget, or lower rounds"
 #: All parts were found by experiment on made-up tables. The number of records gets the hundredth part of the budget,
 #: and a selection the tenth part of its round.
 _PART_OF_RECORDS, _PART_OF_SELECTION = 100, 10

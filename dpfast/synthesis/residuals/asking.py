@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -16,14 +17,13 @@ from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import number_of
 from dpfast.strategies.marginal_spaces import parts_of
-from dpfast.synthesis.graphical.candidates import Candidates
 from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
 from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.queries import Block, blocks_of, blocks_of_marginals
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import ANY_WORKLOAD, Workload
 
-__all__ = ["OwnQueriesOfAny", "OwnSets", "Weights", "read_weights", "read_workload"]
+__all__ = ["OwnQueriesOfAny", "OwnSets", "Weights", "pairs_of", "read_weights", "read_workload"]
 
 Attributes = tuple[int, ...]
 
@@ -54,11 +54,23 @@ def read_workload(workload: object, domain: Domain) -> tuple[Workload, list[Bloc
         blocks = blocks_of(workload)
         _check_sets(blocks, domain)
         return workload, blocks
-    pairs = Candidates.pairs(domain.shape, LARGEST_MARGINAL).sets if workload is None else ()
-    sets = list(pairs or read_sets(workload, domain))
+    sets = pairs_of(domain)[0] if workload is None else list(read_sets(workload, domain))
     blocks = blocks_of_marginals(domain.shape, sets)
     _check_sets(blocks, domain)
     return Marginals(domain.shape, attributes=sets), blocks
+
+
+def pairs_of(domain: Domain) -> tuple[list[Attributes], list[Attributes]]:
+    """Return the pairs of columns that are counted if no set is named, and those that have too many cells.
+
+    A column that is in no pair, of a single value say, is counted alone.
+    """
+    varying = [place for place, size in enumerate(domain.shape) if size > 1]
+    counted, left_out = list[Attributes](), list[Attributes]()
+    for pair in combinations(varying, 2):
+        (counted if math.prod(domain.shape[place] for place in pair) <= LARGEST_MARGINAL else left_out).append(pair)
+    held = {place for pair in counted for place in pair}
+    return counted + [(place,) for place in range(len(domain.shape)) if place not in held], left_out
 
 
 def _check_sets(blocks: Sequence[Block], domain: Domain) -> None:

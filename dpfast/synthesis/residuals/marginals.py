@@ -24,10 +24,11 @@ from dpfast.ledger.account import OwnName
 from dpfast.ledger.payment import LEDGER, read_payment
 from dpfast.progress import TellStages, TerminalLine, forgetting, read_progress
 from dpfast.randomness import SystemRandom
-from dpfast.showing import Card, Shown, number_of
+from dpfast.showing import Card, Shown, brief, number_of
 from dpfast.synthesis.charging import charge_events, read_relation
 from dpfast.synthesis.graphical.estimate import Columns
-from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, read_weights, read_workload
+from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, pairs_of, read_weights, read_workload
+from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.measuring import measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_queries
 from dpfast.synthesis.residuals.queries import Block, blocks_of_marginals
@@ -58,6 +59,8 @@ class MarginalsPlan(Shown):
         The columns that are counted together: of each marginal, or of queries about the same columns.
     neighbors
         Which data are neighbours.
+    left_out
+        Pairs of columns that have too many cells to be counted, where no sets of columns are named.
 
     """
 
@@ -68,6 +71,7 @@ class MarginalsPlan(Shown):
     _budget: Budget
     _plan: ResidualPlan
     _blocks: list[Block]
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def deviation(self, columns: Columns) -> float:
         """Return the standard deviation of the noise of each count over some columns: exact, known without the data.
@@ -142,7 +146,14 @@ class MarginalsPlan(Shown):
             f"  {deviation:12,.4g}  {', '.join(columns)} ({number_of(cells, 'cell')})"
             for columns, cells, deviation in shown
         ]
-        return "\n".join(lines if frame.height <= _SHOWN else [*lines, f"  ... {frame.height - _SHOWN:,} more"])
+        more = [f"  ... {frame.height - _SHOWN:,} more"] * (frame.height > _SHOWN)
+        return "\n".join([*lines, *more, *self.left_out_lines()])
+
+    def left_out_lines(self) -> list[str]:
+        """Return a line that says which pairs of columns are left out; none if none is."""
+        named = brief([" and ".join(pair) for pair in self.left_out])
+        pairs = number_of(len(self.left_out), "pair")
+        return [f"left out: {pairs} of more than {LARGEST_MARGINAL:,} cells: {named}"] if self.left_out else []
 
     def run(
         self,
@@ -259,7 +270,8 @@ def plan_marginals(
         The sets of columns whose counts are asked: a list of tuples of names, or `dpfast.workloads.marginals`, of
         which the total is in every set. Or any queries over the domain's shape that are products of queries of one
         column each (`dpfast.workloads.about`: prefixes, ranges, single values, a matrix), rectangles, or several of all
-        these stacked. By default all pairs of columns, or the only one.
+        these stacked. By default all pairs of columns that have at most 2**22 cells together, and each column that is
+        in none of them.
     epsilon, delta, rho
         The whole budget: epsilon, perhaps with a delta, or rho. Noise is Gaussian, or Laplace noise where there is no
         delta beside epsilon, which takes far more of it.
@@ -318,7 +330,9 @@ def plan_marginals(
 
         plan = plan_queries(domain.shape, blocks, own, budget, relation, show)
     names = tuple(tuple(domain.names[place] for place in held) for held in plan.asked)
-    return MarginalsPlan(domain, asked, names, relation, budget, plan, blocks)
+    beyond = pairs_of(domain)[1] if workload is None else []
+    left_out = tuple((domain.names[first], domain.names[second]) for first, second in beyond)
+    return MarginalsPlan(domain, asked, names, relation, budget, plan, blocks, left_out)
 
 
 def release_marginals(
