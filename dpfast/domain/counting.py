@@ -194,7 +194,7 @@ def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:
             # The dtype of a list would be made from private values, and with it an error before any charge.
             raise ColumnError(
                 f"data must have columns with dtypes of their own, but {str(name)[:60]!r} was of type "
-                f"{type(values).__name__}; pass a Series, for example pl.Series(values, dtype=pl.Int64)"
+                f"{type(values).__name__}; pass a Series, for example pl.Series(values, dtype=pl.String)"
             )
     try:
         return pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
@@ -205,7 +205,10 @@ def _as_frame(columns: dict[Any, Any]) -> pl.DataFrame:
 
 
 def _has_dtype(values: object) -> bool:
-    """Return whether a column's dtype is known without its values."""
-    if isinstance(values, np.ndarray):
-        return not values.dtype.hasobject and not isinstance(values, np.ma.MaskedArray)
+    """Return whether a column's dtype is known without its values, and all of them convert.
+
+    A text of NumPy's may be none in UTF-8, and a mask would be passed over.
+    """
+    if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):
+        return values.dtype.kind in "biufmM"
     return isinstance(values, pl.Series)

@@ -197,7 +197,7 @@ class Domain(Shown):
         ----------
         data, schema
             As for `dpfast.plan`: a frame, an Arrow table, or paths of files, which are read in batches; also a
-            dictionary of columns that have dtypes of their own, Polars Series or NumPy arrays.
+            dictionary of columns that have dtypes of their own: Polars Series, or NumPy arrays of numbers or times.
 
         Returns
         -------

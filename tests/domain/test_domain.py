@@ -333,7 +333,7 @@ def test_what_is_no_frame_is_refused_without_its_values():
 
 NO_DTYPES = [
     *([1], [None], [0.5], [2**130], ["private"], [], (1, 2), "private", 1, None, pl.Series),
-    *(np.array([1, "private"], object), np.ma.masked_array([1, 2], [True, False])),
+    *(np.array([1, "private"], object), np.array(["private"]), np.ma.masked_array([1, 2], [True, False])),
 ]
 
 

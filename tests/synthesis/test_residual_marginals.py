@@ -270,6 +270,18 @@ def test_by_default_every_column_is_counted_and_what_is_left_out_is_said(sizes, 
         dpf.plan_marginals(dpf.Domain({**sizes, "wide": 5_000_000}), epsilon=1.0)
 
 
+def test_the_total_is_answered_alone_and_among_marginals():
+    domain, ask = dpf.Domain({"a0": 5, "a1": 1, "a2": 3}), dpf.workloads
+    made = dpf.release_marginals(frame_of((5, 1, 3), 10), domain, [("a0", "a2")], epsilon=5.0, delta=1e-9,
+                                 ledger=dpf.Ledger(epsilon=50, delta=1e-6))  # fmt: skip
+    for total in (ask.total(domain.shape), ask.marginals(domain.shape, 0), ask.about(domain, {"a1": ask.prefix(1)})):
+        assert made.answer(total).tolist() == [made.total]
+        assert made.plan.deviations(total).size == 1
+    both = ask.marginals(domain.shape, attributes=[(), (2,)])
+    assert made.answer(both).tolist() == [made.total, *made.marginal(["a2"])]
+    assert made.plan.deviations(both).size == made.answers_frame(both).height == 4
+
+
 def test_all_pairs_of_a_census_take_seconds():
     domain = dpf.Domain({f"a{place}": size for place, size in enumerate(CENSUS)})
     frame = frame_of(CENSUS, 48_842)

@@ -38,7 +38,7 @@ from dpfast.synthesis.ways import BYTES_OF_CELL, Way
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import Workload
 
-__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "read_sets"]
+__all__ = ["MEGABYTES", "Asked", "ModelRequest", "asked_sets", "check_shape", "read_sets"]
 
 Attributes = tuple[int, ...]
 
@@ -66,11 +66,16 @@ def asked_sets(workload: object, domain: Domain, megabytes: float) -> Candidates
     return Candidates(domain.shape, sets)
 
 
-def _sets_of(workload: Workload, domain: Domain) -> list[Attributes]:
-    """Return the sets of attributes that the queries of a workload are about; the total is in each of them."""
+def check_shape(workload: Workload, domain: Domain) -> None:
+    """Refuse queries over other cells than the domain's."""
     if workload.shape != domain.shape:
         mend = "make it over domain.shape"
         raise ParameterError("workload", Words(f"of shape {workload.shape}"), "over the cells of the domain", mend)
+
+
+def _sets_of(workload: Workload, domain: Domain) -> list[Attributes]:
+    """Return the sets of attributes that the queries of a workload are about; the total is in each of them."""
+    check_shape(workload, domain)
     # Many marginals are told apart fast.
     asked = workload.attributes if isinstance(workload, Marginals) else [one.attributes for one in blocks_of(workload)]
     sets = [places for places in asked if places]

@@ -27,11 +27,12 @@ from dpfast.randomness import SystemRandom
 from dpfast.showing import Card, Shown, brief, number_of
 from dpfast.synthesis.charging import charge_events, read_relation
 from dpfast.synthesis.graphical.estimate import Columns
+from dpfast.synthesis.graphical.synthesizing import check_shape
 from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, pairs_of, read_weights, read_workload
 from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.measuring import measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_queries
-from dpfast.synthesis.residuals.queries import Block, blocks_of_marginals
+from dpfast.synthesis.residuals.queries import Block, blocks_of, blocks_of_marginals
 from dpfast.synthesis.residuals.release import MarginalsRelease
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import ANY_WORKLOAD, Workload
@@ -210,7 +211,9 @@ class MarginalsPlan(Shown):
         """Return queries, and the same by the columns that they are about, of which each is in a planned set."""
         if workload is None:
             return self.workload, self._blocks
-        asked, blocks = read_workload(ANY_WORKLOAD.read("workload", workload), self.domain)
+        asked = ANY_WORKLOAD.read("workload", workload)
+        check_shape(asked, self.domain)
+        blocks = blocks_of(asked)
         for block in blocks:
             self._check_together(block.attributes, "workload")
         return asked, blocks
