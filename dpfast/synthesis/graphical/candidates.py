@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast.graphical.junction_tree import Pairs, pairs_among
 from dpfast.synthesis.fitted.exact_workload import public_steps
 
-__all__ = ["LARGEST_COUNT", "SCORE_BITS", "Candidates"]
+__all__ = ["LARGEST_COUNT", "SCORE_BITS", "Candidates", "pairs_within"]
 
 Attributes = tuple[int, ...]
 
@@ -31,6 +31,15 @@ _LARGEST_WEIGHT = 2**12
 _LIMIT = 2.0**60
 #: Sets are scored together until they have so many cells.
 _CELLS_AT_ONCE = 1 << 14
+
+
+def pairs_within(sizes: Sequence[int], largest: int) -> tuple[list[Attributes], list[Attributes]]:
+    """Return the pairs of attributes of several values that have at most so many cells, and those that have more."""
+    varying = [place for place, size in enumerate(sizes) if size > 1]
+    within, beyond = list[Attributes](), list[Attributes]()
+    for one, other in combinations(varying, 2):
+        (within if sizes[one] * sizes[other] <= largest else beyond).append((one, other))
+    return within, beyond
 
 
 class Candidates:
@@ -69,10 +78,7 @@ class Candidates:
     @classmethod
     def pairs(cls, sizes: Sequence[int], largest: int) -> Candidates:
         """Return all pairs of attributes with at most so many cells; single attributes where there are none."""
-        places = range(len(sizes))
-        varying = [place for place in places if sizes[place] > 1]
-        held = [pair for pair in combinations(varying, 2) if sizes[pair[0]] * sizes[pair[1]] <= largest]
-        return cls(sizes, held or [(place,) for place in places])
+        return cls(sizes, pairs_within(sizes, largest)[0] or [(place,) for place in range(len(sizes))])
 
     @cached_property
     def places_of_pairs(self) -> Pairs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -17,13 +16,14 @@ from dpfast.domain.shapes import check_size
 from dpfast.errors import ParameterError, Words
 from dpfast.showing import number_of
 from dpfast.strategies.marginal_spaces import parts_of
+from dpfast.synthesis.graphical.candidates import pairs_within
 from dpfast.synthesis.graphical.synthesizing import Asked, read_sets
 from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.queries import Block, blocks_of, blocks_of_marginals
 from dpfast.workloads.marginals import Marginals
 from dpfast.workloads.workload import ANY_WORKLOAD, Workload
 
-__all__ = ["OwnQueriesOfAny", "OwnSets", "Weights", "pairs_of", "read_weights", "read_workload"]
+__all__ = ["OwnQueriesOfAny", "OwnSets", "Weights", "read_weights", "read_workload"]
 
 Attributes = tuple[int, ...]
 
@@ -47,30 +47,30 @@ OwnSets: TypeAlias = Annotated[
 OwnQueriesOfAny: TypeAlias = Annotated[Workload | None, replace(ANY_WORKLOAD, optional=True)]
 
 
-def read_workload(workload: object, domain: Domain) -> tuple[Workload, list[Block]]:
-    """Return the queries that are asked, and the same taken apart by the columns that they are about."""
+def read_workload(workload: object, domain: Domain) -> tuple[Workload, list[Block], list[Attributes]]:
+    """Return the queries that are asked, the same taken apart by the columns that they are about, and what is left out.
+
+    Nothing is left out but pairs of columns that have too many cells, where all pairs are asked.
+    """
     if isinstance(workload, Workload) and not isinstance(workload, Marginals):
         read_sets(workload, domain)
         blocks = blocks_of(workload)
         _check_sets(blocks, domain)
-        return workload, blocks
-    sets = pairs_of(domain)[0] if workload is None else list(read_sets(workload, domain))
+        return workload, blocks, []
+    sets, left_out = _pairs_of(domain) if workload is None else (read_sets(workload, domain), [])
     blocks = blocks_of_marginals(domain.shape, sets)
     _check_sets(blocks, domain)
-    return Marginals(domain.shape, attributes=sets), blocks
+    return Marginals(domain.shape, attributes=sets), blocks, left_out
 
 
-def pairs_of(domain: Domain) -> tuple[list[Attributes], list[Attributes]]:
-    """Return the pairs of columns that are counted if no set is named, and those that have too many cells.
+def _pairs_of(domain: Domain) -> tuple[list[Attributes], list[Attributes]]:
+    """Return what is counted if no set is named, and the pairs of columns that have too many cells.
 
     A column that is in no pair, of a single value say, is counted alone.
     """
-    varying = [place for place, size in enumerate(domain.shape) if size > 1]
-    counted, left_out = list[Attributes](), list[Attributes]()
-    for pair in combinations(varying, 2):
-        (counted if math.prod(domain.shape[place] for place in pair) <= LARGEST_MARGINAL else left_out).append(pair)
-    held = {place for pair in counted for place in pair}
-    return counted + [(place,) for place in range(len(domain.shape)) if place not in held], left_out
+    pairs, left_out = pairs_within(domain.shape, LARGEST_MARGINAL)
+    held = {place for pair in pairs for place in pair}
+    return pairs + [(place,) for place in range(len(domain.shape)) if place not in held], left_out
 
 
 def _check_sets(blocks: Sequence[Block], domain: Domain) -> None:

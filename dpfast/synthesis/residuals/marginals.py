@@ -28,7 +28,7 @@ from dpfast.showing import Card, Shown, brief, number_of
 from dpfast.synthesis.charging import charge_events, read_relation
 from dpfast.synthesis.graphical.estimate import Columns
 from dpfast.synthesis.graphical.synthesizing import check_shape
-from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, pairs_of, read_weights, read_workload
+from dpfast.synthesis.residuals.asking import OwnQueriesOfAny, OwnSets, Weights, read_weights, read_workload
 from dpfast.synthesis.residuals.contrasts import LARGEST_MARGINAL
 from dpfast.synthesis.residuals.measuring import measure_residuals
 from dpfast.synthesis.residuals.planning import ResidualPlan, plan_queries
@@ -72,7 +72,7 @@ class MarginalsPlan(Shown):
     _budget: Budget
     _plan: ResidualPlan
     _blocks: list[Block]
-    left_out: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, ...], ...] = ()
 
     def deviation(self, columns: Columns) -> float:
         """Return the standard deviation of the noise of each count over some columns: exact, known without the data.
@@ -323,7 +323,7 @@ def plan_marginals(
     _DOMAIN.read("domain", domain)
     relation = read_relation(neighbors, domain)
     budget = read_budget(epsilon, delta, rho)
-    asked, blocks = read_workload(workload, domain)
+    asked, blocks, beyond = read_workload(workload, domain)
     of = "marginal" if isinstance(asked, Marginals) else "part of the workload"
     own = read_weights(weights, blocks[-1].part + 1, of)
     with TerminalLine() as line:
@@ -333,8 +333,7 @@ def plan_marginals(
 
         plan = plan_queries(domain.shape, blocks, own, budget, relation, show)
     names = tuple(tuple(domain.names[place] for place in held) for held in plan.asked)
-    beyond = pairs_of(domain)[1] if workload is None else []
-    left_out = tuple((domain.names[first], domain.names[second]) for first, second in beyond)
+    left_out = tuple(tuple(domain.names[place] for place in pair) for pair in beyond)
     return MarginalsPlan(domain, asked, names, relation, budget, plan, blocks, left_out)
 
 
